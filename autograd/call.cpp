@@ -9,7 +9,7 @@ Call::Call(const char* name, std::span<const Tensor> inputs, std::initializer_li
   if (!is_watched()) return;
   std::vector<const Tensor*> list;
   for (const Tensor& input : inputs) list.push_back(&input);
-  begin(list, {attributes.begin(), attributes.end()});
+  begin(list, std::span(attributes.begin(), attributes.size()));
 }
 
 void Call::cast(Autocasts casts) {

@@ -42,7 +42,7 @@ class Call : public TracedCall {
                 Autocasts casts = Autocasts::none)
       : Call(name, inputs, casts) {
     if (is_watched()) [[unlikely]]
-      begin({inputs_.data(), count_}, {attributes.begin(), attributes.end()});
+      begin({inputs_.data(), count_}, std::span(attributes.begin(), attributes.size()));
   }
   /// With attributes that take time to find: a function that returns them.
   template <std::invocable<> F>

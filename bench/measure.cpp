@@ -13,7 +13,7 @@
 #include "pleat/core/tensor/copy.h"
 #include "pleat/examples/common/options.h"
 #include "pleat/ops/elementwise/arithmetic_kernels.h"
-#include "pleat/ops/reduce/reduce_kernels.h"
+#include "pleat/ops/reduce/reduce.h"
 
 namespace pleat::bench {
 namespace {
@@ -116,8 +116,8 @@ double relative_error(const Tensor& got, const Tensor& exact) {
   pleat::check<ShapeError>(got.shape() == exact.shape(),
                            "relative_error: shapes must be equal, got {} and {}", got.shape(), exact.shape());
   const auto plain = [](const Tensor& t) { return ops::cast(ops::to_device(t, Device()), float64); };
-  const auto length = [](const Tensor& t) { return ops::norm(t).item<double>(); };
-  const double all = length(plain(exact)), difference = length(ops::subtract(plain(got), plain(exact)));
+  const auto length = [](const Tensor& t) { return pleat::norm(t).item<double>(); };
+  const double all = length(plain(exact)), difference = length(subtract(plain(got), plain(exact)));
   const double error = all > 0 ? difference / all : difference;
   return std::isfinite(error) ? error : std::numeric_limits<double>::infinity();
 }

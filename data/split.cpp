@@ -8,7 +8,7 @@
 #include "pleat/core/base/format.h"
 #include "pleat/core/random/random.h"
 #include "pleat/core/tensor/copy.h"
-#include "pleat/ops/reduce/reduce_kernels.h"
+#include "pleat/ops/reduce/reduce.h"
 
 namespace pleat::data {
 namespace {
@@ -70,8 +70,8 @@ ChannelStatistics channel_statistics(const TensorDataset& images) {
     std::vector<int64_t> samples(static_cast<std::size_t>(std::min(at_once, images.size() - first)));
     std::iota(samples.begin(), samples.end(), first);
     const Tensor part = ops::cast(images.get(samples).inputs, float64);
-    const std::vector<double> sum = ops::sum(part, {0, 2, 3}).to_vector<double>();
-    const std::vector<double> norm = ops::norm(part, {0, 2, 3}).to_vector<double>();
+    const std::vector<double> sum = pleat::sum(part, {0, 2, 3}).to_vector<double>();
+    const std::vector<double> norm = pleat::norm(part, {0, 2, 3}).to_vector<double>();
     for (std::size_t c = 0; c < channels; ++c) sums[c] += sum[c], squares[c] += norm[c] * norm[c];
   }
   ChannelStatistics result;

@@ -7,14 +7,14 @@
 #include "pleat/core/random/random.h"
 #include "pleat/core/tensor/copy.h"
 #include "pleat/ops/elementwise/compare.h"
-#include "pleat/ops/reduce/reduce_kernels.h"
+#include "pleat/ops/reduce/reduce.h"
 
 namespace pleat::train {
 namespace {
 
 bool is_finite(const Tensor& t) {
   if (!t.defined() || !is_floating(t.dtype())) return true;
-  return ops::all(isfinite(t)).item() != 0;
+  return all(isfinite(t)).item() != 0;
 }
 
 /// The name of the first that is not finite; "" when all are.

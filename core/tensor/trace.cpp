@@ -14,10 +14,10 @@ std::vector<const Tensor*> TracedCall::pointers(Inputs inputs) {
   return list;
 }
 
-void TracedCall::begin(std::span<const Tensor* const> inputs, Attributes attributes) {
+void TracedCall::begin(std::span<const Tensor* const> inputs, std::span<const Attribute> attributes) {
   Range::begin({.kind = RangeKind::op, .name = name_, .inputs = inputs});
   if (detail::call_observer == nullptr) return;
-  traced_ = new Traced{detail::call_observer, {}, std::move(attributes)};
+  traced_ = new Traced{detail::call_observer, {}, {attributes.begin(), attributes.end()}};
   for (const Tensor* input : inputs) traced_->inputs.emplace_back(*input);
   detail::call_observer = nullptr;
 }

@@ -77,7 +77,7 @@ class TracedCall : detail::Range {
   TracedCall(const char* name, Inputs inputs, std::initializer_list<Attribute> attributes = {})
       : TracedCall(name) {
     if (is_watched()) [[unlikely]]
-      begin(pointers(inputs), {attributes.begin(), attributes.end()});
+      begin(pointers(inputs), std::span(attributes.begin(), attributes.size()));
   }
   ~TracedCall() {
     if (traced_ != nullptr) [[unlikely]]
@@ -106,7 +106,7 @@ class TracedCall : detail::Range {
   explicit TracedCall(const char* name) : name_(name) {}
   static bool is_watched() { return is_recording() || detail::call_observer != nullptr; }
   static std::vector<const Tensor*> pointers(Inputs inputs);
-  void begin(std::span<const Tensor* const> inputs, Attributes attributes);
+  void begin(std::span<const Tensor* const> inputs, std::span<const Attribute> attributes);
   const char* name() const { return name_; }
 
  private:

@@ -9,7 +9,7 @@
 #include "pleat/nn/option_checks.h"
 #include "pleat/ops/elementwise/arithmetic.h"
 #include "pleat/ops/matmul/matmul_kernels.h"
-#include "pleat/ops/reduce/reduce_kernels.h"
+#include "pleat/ops/reduce/reduce.h"
 #include "pleat/ops/update/update.h"
 
 namespace pleat::optim {
@@ -41,7 +41,7 @@ struct MuonStep {
 /// A wide matrix with the singular vectors of `matrix` [rows, columns], rows <= columns, and singular values
 /// near 1.
 Tensor newton_schulz(const Tensor& matrix, int64_t steps) {
-  const Tensor norm = ops::norm(matrix);
+  const Tensor norm = pleat::norm(matrix);
   Tensor x = matrix / (norm + 1e-7);
   for (int64_t step = 0; step < steps; ++step) {
     const Tensor gram =

@@ -15,7 +15,7 @@
 #include "pleat/nn/listing.h"
 #include "pleat/nn/optim/gradients.h"
 #include "pleat/ops/elementwise/compare.h"
-#include "pleat/ops/reduce/reduce_kernels.h"
+#include "pleat/ops/reduce/reduce.h"
 
 namespace pleat::optim {
 namespace {
@@ -38,8 +38,8 @@ Tensor new_state(const Tensor& param) {
 /// The problem of the elements of a state; empty for none.
 std::string wrong_elements(const Tensor& state, bool of_squares) {
   if (state.numel() == 0) return {};
-  if (!ops::all(isfinite(state)).item<bool>()) return "must be finite";
-  const double least = ops::min(state).item();
+  if (!all(isfinite(state)).item<bool>()) return "must be finite";
+  const double least = min(state).item();
   return of_squares && least < 0 ? fmt::format("must not be negative, has {}", least) : std::string();
 }
 

@@ -7,7 +7,7 @@
 #include "pleat/core/tensor/create.h"
 #include "pleat/ops/conv/call.h"
 #include "pleat/ops/conv/problem.h"
-#include "pleat/ops/reduce/reduce_kernels.h"
+#include "pleat/ops/reduce/kernels.h"
 #include "pleat/ops/spatial/channel_affine.h"
 
 /// Convolutions as functions: each checks its call, has an implementation chosen and gives it operands in the
@@ -240,7 +240,7 @@ Tensor conv_backward_bias(const Tensor& dy) {
   check<ShapeError>(dy.rank() >= 2, "conv_backward_bias: needs [N, K, ...], got {}", dy.describe());
   Dims dims{0};
   for (int64_t d = 2; d < dy.rank(); ++d) dims.push_back(d);
-  return sum(dy, dims);
+  return reduce_sum(dy, dims);
 }
 
 }  // namespace pleat::ops

@@ -10,7 +10,7 @@
 #include "pleat/ops/conv/call.h"
 #include "pleat/ops/conv/nhwc.h"
 #include "pleat/ops/elementwise/arithmetic.h"
-#include "pleat/ops/reduce/reduce_kernels.h"
+#include "pleat/ops/reduce/reduce.h"
 
 /// The formulas of ops/conv/problem.h as they stand, one result element at a time, through any strides. Slow
 /// and plain: what every other implementation is checked against.

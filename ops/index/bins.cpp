@@ -16,7 +16,7 @@
 #include "pleat/ops/index/index_kernels.h"
 #include "pleat/ops/index/indices.h"
 #include "pleat/ops/one_type.h"
-#include "pleat/ops/reduce/reduce_kernels.h"
+#include "pleat/ops/reduce/reduce.h"
 #include "pleat/ops/shape/join_kernels.h"
 
 namespace pleat::ops {

@@ -15,7 +15,6 @@
 #include "pleat/ops/index/indices.h"
 #include "pleat/ops/index/scatter_fold.h"
 #include "pleat/ops/reduce/scan.h"
-#include "pleat/ops/reduce/scan_kernels.h"
 #include "pleat/ops/shape/shape.h"
 #include "pleat/ops/shape/view.h"
 
@@ -103,8 +102,8 @@ Tensor products_of_others(const Tensor& x, const Scatter& s, const Tensor& given
   const Tensor order = ops::argsort(s.places, {.dim = s.dim});
   const Tensor at = ops::gather(s.places, s.dim, order);
   const Tensor sorted = gather(cast(given, dtype), s.dim, order);
-  const Tensor is_first = not_equal(at, ops::shifted(at, s.dim, 1, -1));
-  const Tensor is_last = not_equal(at, ops::shifted(at, s.dim, -1, -1));
+  const Tensor is_first = not_equal(at, shifted(at, s.dim, 1, -1));
+  const Tensor is_last = not_equal(at, shifted(at, s.dim, -1, -1));
   const Tensor own = s.include_self ? gather(cast(x, dtype), s.dim, at) : ops::cast(equal(at, at), dtype);
   const Tensor factors = where(is_first, 0, sorted);
   const Tensor running = linear_scan(factors, where(is_first, own * sorted, 0), s.dim);

@@ -1,7 +1,7 @@
 #pragma once
 
 #include "pleat/core/tensor/tensor.h"
-#include "pleat/ops/reduce/reduce_kernels.h"
+#include "pleat/ops/reduce/reduce.h"
 
 /// Order along one dimension. A NaN counts as larger than all numbers; equal elements keep their order, so
 /// that results are the same everywhere.

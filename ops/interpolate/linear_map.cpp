@@ -11,7 +11,7 @@
 #include "pleat/core/tensor/create.h"
 #include "pleat/core/tensor/trace.h"
 #include "pleat/ops/elementwise/arithmetic.h"
-#include "pleat/ops/reduce/reduce_kernels.h"
+#include "pleat/ops/reduce/kernels.h"
 #include "pleat/ops/shape/shape.h"
 
 namespace pleat {
@@ -38,7 +38,7 @@ Tensor scaled_sum(const std::string& name, double factor, const Tensor& x) {
     spatial.push_back(d);
     count *= static_cast<double>(x.size(d));
   }
-  Tensor y = ops::mean(x, Dims(spatial), true);
+  Tensor y = ops::reduce_mean(x, Dims(spatial), true);
   if (std::abs(factor * count - 1) > 1e-9) y = no_grad([&] { return y * (factor * count); });
   return record(
       name, y,

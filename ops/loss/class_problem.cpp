@@ -4,7 +4,7 @@
 #include "pleat/core/base/host_device.h"
 #include "pleat/core/tensor/copy.h"
 #include "pleat/ops/loss/kernels_cuda.h"
-#include "pleat/ops/reduce/reduce_kernels.h"
+#include "pleat/ops/reduce/kernels.h"
 #include "pleat/ops/shape/view.h"
 
 namespace pleat::ops {
@@ -35,7 +35,7 @@ ClassProblem::ClassProblem(const char* op, const Tensor& logits, const Tensor& t
     weights_ = to_format(cast(weight, float64), MemoryFormat::contiguous);
     view_.weights = weights_.data<double>();
     if (options.label_smoothing > 0) {
-      weight_sum_ = sum(weights_);
+      weight_sum_ = reduce_sum(weights_);
       view_.weight_sum = weight_sum_.data<double>();
     }
   }

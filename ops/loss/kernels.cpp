@@ -16,7 +16,7 @@
 #include "pleat/ops/elementwise/vector_math.h"
 #include "pleat/ops/loss/class_problem.h"
 #include "pleat/ops/loss/kernels_cuda.h"
-#include "pleat/ops/reduce/reduce_kernels.h"
+#include "pleat/ops/reduce/kernels.h"
 #include "pleat/ops/shape/view.h"
 
 namespace pleat::ops {
@@ -69,8 +69,8 @@ Tensor for_targets(const ClassProblem& problem) {
 /// Sums and their quotient in separate passes: on the CPU, and where there is nothing to add up.
 CrossEntropy with_mean(const CrossEntropy& each, const Tensor& logits, const Tensor& target,
                        const Tensor& weight, const ClassLossOptions& options) {
-  const Tensor weights = sum(target_weights(logits, target, weight, options.ignore_index));
-  return {divide(sum(each.losses), cast(weights, each.losses.dtype())), each.logsumexp,
+  const Tensor weights = reduce_sum(target_weights(logits, target, weight, options.ignore_index));
+  return {divide(reduce_sum(each.losses), cast(weights, each.losses.dtype())), each.logsumexp,
           cast(weights, float64)};
 }
 
@@ -103,7 +103,7 @@ CrossEntropy cross_entropy_forward(const Tensor& logits, const Tensor& target, c
     }
   return dispatch_problem(problem, [&]<class T>(Type<T>) {
     const Tensor normaliser =
-        to_format(logsumexp(problem.logits(), problem.class_dim()), MemoryFormat::contiguous);
+        to_format(reduce_logsumexp(problem.logits(), problem.class_dim(), false), MemoryFormat::contiguous);
     const Tensor losses = for_targets(problem);
     const T* const x = problem.logits().data<T>();
     const T* const log_sum = normaliser.data<T>();

@@ -33,7 +33,7 @@ Tensor class_cross_entropies(const Tensor& input, const Tensor& target, const Te
         const int64_t dim = class_dim(x);
         const Tensor shares = ops::class_shares(x, *target, *weight, options);
         // What does not count has no gradient, though dy be infinite: a mean over nothing.
-        const Tensor counts = ops::any(shares, dim, true);
+        const Tensor counts = any(shares, dim, true);
         const Tensor slopes = widened(dy);
         const Tensor each = options.mean ? slopes / (*weight_sum).to(slopes.dtype()) : unsqueeze(slopes, dim);
         return where(counts, each * (softmax(x, dim) * sum(shares, dim, true) - shares), 0);

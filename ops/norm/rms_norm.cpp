@@ -7,7 +7,8 @@
 #include "pleat/core/tensor/create.h"
 #include "pleat/ops/elementwise/kernels.h"
 #include "pleat/ops/elementwise/vector_power.h"
-#include "pleat/ops/reduce/reduce_kernels.h"
+#include "pleat/ops/reduce/kernels.h"
+#include "pleat/ops/reduce/reduce.h"
 
 namespace pleat::ops {
 namespace {
@@ -60,7 +61,7 @@ RmsNormResult rms_norm_forward(const Tensor& x, const Tensor& weight, double eps
   const RecordOp range("rms_norm", x, weight);
   check_types<Floating>("rms_norm", x.dtype());
   const DType compute = wide(x.dtype());
-  const Tensor lengths = norm(cast(x, compute), 1, {.keepdim = true});
+  const Tensor lengths = reduce_norm(cast(x, compute), 1, {.keepdim = true});
   const auto n = static_cast<double>(x.size(1));
   const Tensor rrms = map(compute, std::array{lengths}, ReciprocalOfLength{1 / std::sqrt(n), std::sqrt(eps)});
   return {map(x.dtype(), std::array{x, rrms, weight_or_1(weight, x)}, Product{}), rrms};
@@ -74,12 +75,12 @@ RmsNormGrads rms_norm_backward(const Tensor& dy, const Tensor& x, const Tensor& 
   RmsNormGrads grads;
   if (need_input) {
     const Tensor factor = weight_or_1(weight, x);
-    const Tensor sums = sum(map(compute, std::array{dy, x, factor}, Product{}), 1, true);
+    const Tensor sums = reduce_sum(map(compute, std::array{dy, x, factor}, Product{}), 1, true);
     grads.x =
         map(x.dtype(), std::array{dy, x, factor, rrms, sums}, InputGradient{static_cast<double>(x.size(1))});
   }
   if (need_weight && weight.defined())
-    grads.weight = cast(sum(map(compute, std::array{dy, x, rrms}, Product{}), 0), weight.dtype());
+    grads.weight = cast(reduce_sum(map(compute, std::array{dy, x, rrms}, Product{}), 0), weight.dtype());
   return grads;
 }
 

@@ -13,7 +13,7 @@
 #include "pleat/ops/one_type.h"
 #include "pleat/ops/recurrent/cells.h"
 #include "pleat/ops/recurrent/steps.h"
-#include "pleat/ops/reduce/reduce_kernels.h"
+#include "pleat/ops/reduce/kernels.h"
 #include "pleat/ops/shape/view.h"
 
 namespace pleat::ops {
@@ -188,7 +188,7 @@ RecurrentGradients recurrent_backward(const RecurrentProblem& p, const Tensor& d
   const Tensor before = reshape(narrow(states.h, 0, p.reverse ? 1 : 0, p.steps), {rows, p.width});
   const Tensor flat = reshape(d_product, {rows, columns});
   d.w_hh = matmul(transpose(flat, 0, 1), before);
-  d.b_hh = sum(flat, {0});
+  d.b_hh = reduce_sum(flat, {0});
   return d;
 }
 

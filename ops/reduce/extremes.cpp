@@ -4,11 +4,14 @@
 #include <cstdint>
 #include <type_traits>
 
-#include "pleat/autograd/call.h"
 #include "pleat/core/base/record_function.h"
+#include "pleat/core/kernels/fast_divider.h"
+#include "pleat/core/kernels/for_each_index.h"
+#include "pleat/core/tensor/create.h"
 #include "pleat/ops/reduce/kernels.h"
-#include "pleat/ops/reduce/reduce_kernels.h"
-#include "pleat/ops/shape/view.h"
+#include "pleat/ops/reduce/lines.h"
+#include "pleat/ops/reduce/reduce.h"
+#include "pleat/ops/reduce/reduce_to.h"
 
 namespace pleat::ops {
 
@@ -99,18 +102,14 @@ Plan plan_of_elements(const char* op, const Tensor& x, const Dims& dims, bool ke
 }
 
 template <bool larger>
-Tensor extreme(const char* op, const Tensor& x, const Dims& dims, bool keepdim) {
-  const RecordOp range(op, x);
-  const Plan plan = plan_of_elements(op, x, dims, keepdim);
+Tensor extreme(const char* op, const Plan& plan, const Tensor& x) {
   return dispatch_read(x.dtype(), [&]<class T>(Type<T>) {
     return reduce_to(op, Fold<ExtremeStep<T, larger>>{}, plan, x, x.dtype(), AsIs<T>{});
   });
 }
 
 template <bool larger>
-ValuesIndices with_indices(const char* op, const Tensor& x, int64_t dim, bool keepdim) {
-  const RecordOp range(op, x);
-  const Plan plan = plan_of_elements(op, x, dim, keepdim);
+ValuesIndices with_indices(const char* op, const Plan& plan, const Tensor& x) {
   return dispatch_read(x.dtype(), [&]<class T>(Type<T>) {
     const auto [values, indices] =
         reduce_to_two(op, Arg<T, larger>{}, plan, x, x.dtype(), int64, ValueAndIndex<T>{});
@@ -118,35 +117,62 @@ ValuesIndices with_indices(const char* op, const Tensor& x, int64_t dim, bool ke
   });
 }
 
-template <bool larger>
-Tensor arg(const char* op, const Tensor& x, std::optional<int64_t> dim, bool keepdim) {
-  const Call call(op, {x}, {{"all", Flag(!dim)}, {"dim", dim.value_or(0)}, {"keepdim", Flag(keepdim)}});
-  if (dim) return call.gives(with_indices<larger>(op, x, *dim, keepdim).indices);
-  const Tensor flat = with_indices<larger>(op, reshape(x, {x.numel()}), 0, false).indices;
-  const Tensor place = keepdim ? reshape(flat, Shape(x.shape().size(), 1)) : flat;
-  place.mutable_impl().is_place_among_all = true;
-  return call.gives(place);
-}
+/// 1 where both are equal or both NaN, else 0.
+struct SameElement {
+  template <class T>
+  PLEAT_HOST_DEVICE T operator()(T a, T b) const {
+    return T((a == b) | ((a != a) & (b != b)));
+  }
+};
+
+/// One line of y a call, of which values and indices have one element.
+template <class T>
+struct PlaceAtIndex {
+  FastDivider inner;
+  int64_t size;
+  const int64_t* indices;
+  const T* values;
+  T* y;
+
+  PLEAT_HOST_DEVICE void operator()(int64_t line) const {
+    int64_t within = line;
+    const int64_t outer = inner.divide(within);
+    y[(outer * size + indices[line]) * inner.divisor() + within] = values[line];
+  }
+};
 
 }  // namespace
 
-Tensor max(const Tensor& x, const Dims& dims, Flag keepdim) { return extreme<true>("max", x, dims, keepdim); }
-Tensor min(const Tensor& x, const Dims& dims, Flag keepdim) {
-  return extreme<false>("min", x, dims, keepdim);
+Tensor reduce_extreme(const char* op, const Tensor& x, const Dims& dims, bool keepdim, bool larger) {
+  const Plan plan = plan_of_elements(op, x, dims, keepdim);
+  return larger ? extreme<true>(op, plan, x) : extreme<false>(op, plan, x);
 }
 
-ValuesIndices max_with_indices(const Tensor& x, Integer dim, Flag keepdim) {
-  return with_indices<true>("max_with_indices", x, dim, keepdim);
-}
-ValuesIndices min_with_indices(const Tensor& x, Integer dim, Flag keepdim) {
-  return with_indices<false>("min_with_indices", x, dim, keepdim);
+ValuesIndices reduce_extreme_with_indices(const char* op, const Tensor& x, int64_t dim, bool keepdim,
+                                          bool larger) {
+  const Plan plan = plan_of_elements(op, x, dim, keepdim);
+  return larger ? with_indices<true>(op, plan, x) : with_indices<false>(op, plan, x);
 }
 
-Tensor argmax(const Tensor& x, std::optional<Integer> dim, Flag keepdim) {
-  return arg<true>("argmax", x, dim, keepdim);
+Tensor equal_elements(const Tensor& x, const Tensor& y) {
+  const RecordOp range("equal_elements", x, y);
+  const Tensor equal = empty_like(x);
+  map_into<Numbers>("max", x.dtype(), equal, std::array{x, y}, SameElement{});
+  return equal;
 }
-Tensor argmin(const Tensor& x, std::optional<Integer> dim, Flag keepdim) {
-  return arg<false>("argmin", x, dim, keepdim);
+
+Tensor place_at_indices(const Tensor& values, const Tensor& indices, int64_t dim, int64_t size,
+                        MemoryFormat format) {
+  Shape shape = values.shape();
+  if (!shape.empty()) shape[static_cast<std::size_t>(normalize_dim(dim, values.rank(), "max"))] = size;
+  const Tensor y = zeros(shape, {.dtype = values.dtype(), .device = values.device(), .format = format});
+  const Tensor from = to_format(values, format), places = to_format(indices, format);
+  dispatch(y.dtype(), [&]<class T>(Type<T>) {
+    for_each_index("max", y.device(), values.numel(),
+                   PlaceAtIndex<T>{FastDivider(Lines("max", y, dim).inner), size, places.data<int64_t>(),
+                                   from.data<T>(), y.data<T>()});
+  });
+  return y;
 }
 
 }  // namespace pleat::ops

@@ -1,79 +1,45 @@
 // Private header: not installed.
 #pragma once
 
-#include <type_traits>
-#include <utility>
+#include "pleat/core/tensor/tensor.h"
 
-#include "pleat/core/base/format.h"
-#include "pleat/core/base/host_device.h"
-#include "pleat/core/tensor/copy.h"
-#include "pleat/ops/elementwise/kernels.h"
-#include "pleat/ops/reduce/engine.h"
-#include "pleat/ops/reduce/fold.h"
-#include "pleat/ops/reduce/reduce_kernel.h"
+/// Reductions on any device, off the tape; ops/reduce/reduce.h says what they compute. `op` names the
+/// function in errors.
 
-/// What the files of ops/reduce share: the choice of the type to compute in, and the way from states to
-/// results on either device.
+namespace pleat {
+struct NormOptions;
+struct VarOptions;
+struct VarMean;
+struct ValuesIndices;
+}  // namespace pleat
 
-namespace pleat::ops::reduction {
+namespace pleat::ops {
 
-/// Calls `f(Type<T>{})` with float, double or int64: the types in which numbers are read.
-template <class F>
-decltype(auto) dispatch_read(DType dtype, F&& f) {
-  if (dtype == float64) return f(Type<double>{});
-  if (is_floating(dtype)) return f(Type<float>{});
-  return f(Type<int64_t>{});
-}
+Tensor reduce_sum(const Tensor& x, const Dims& dims = {}, bool keepdim = false);
+Tensor reduce_mean(const Tensor& x, const Dims& dims, bool keepdim);
+Tensor reduce_prod(const Tensor& x, const Dims& dims, bool keepdim);
+Tensor reduce_norm(const Tensor& x, const Dims& dims, const NormOptions& options);
+Tensor reduce_logsumexp(const Tensor& x, const Dims& dims, bool keepdim);
 
-/// The same for results that are floating: integers are read as double and give float32.
-template <class F>
-decltype(auto) dispatch_read_floating(DType dtype, F&& f) {
-  if (is_floating(dtype) && dtype != float64) return f(Type<float>{});
-  return f(Type<double>{});
-}
+/// Where `root`, with the standard deviation as `var`.
+VarMean reduce_moments(const char* op, const Tensor& x, const Dims& dims, const VarOptions& options,
+                       bool root);
 
-/// result = finish(state), converted to `dtype`.
-template <class Operation, class Finish>
-Tensor reduce_to(const char* op, const Operation& operation, const Plan& plan, const Tensor& x, DType dtype,
-                 const Finish& finish) {
-  using State = typename Operation::State;
-  using Out = std::decay_t<decltype(finish(std::declval<const State&>()))>;
-  if constexpr (with_cuda)
-    if (x.device().is_cuda()) {
-      const Tensor result = empty_result(plan, dtype);
-      reduce_kernel(op, operation, finish, plan, x, {result, {}});
-      return result;
-    }
-  const Tensor result = empty_result(plan, dtype_of<Out>());
-  Out* const out = result.data<Out>();
-  reduce(operation, plan, x, [&](int64_t at, const State& state) { out[at] = finish(state); });
-  return cast(result, dtype);
-}
+/// Whether any element is not 0; all, unless `is_any`.
+Tensor reduce_truth(const char* op, const Tensor& x, const Dims& dims, bool keepdim, bool is_any);
 
-/// Two results, where `finish` gives a Two.
-template <class Operation, class Finish>
-Two<Tensor, Tensor> reduce_to_two(const char* op, const Operation& operation, const Plan& plan,
-                                  const Tensor& x, DType first_type, DType second_type,
-                                  const Finish& finish) {
-  using State = typename Operation::State;
-  using Values = std::decay_t<decltype(finish(std::declval<const State&>()))>;
-  using A = decltype(Values::first);
-  using B = decltype(Values::second);
-  if constexpr (with_cuda)
-    if (x.device().is_cuda()) {
-      const Two<Tensor, Tensor> results{empty_result(plan, first_type), empty_result(plan, second_type)};
-      reduce_kernel(op, operation, finish, plan, x, {results.first, results.second});
-      return results;
-    }
-  const Two<Tensor, Tensor> results{empty_result(plan, dtype_of<A>()), empty_result(plan, dtype_of<B>())};
-  A* const a = results.first.data<A>();
-  B* const b = results.second.data<B>();
-  reduce(operation, plan, x, [&](int64_t at, const State& state) {
-    const Values values = finish(state);
-    a[at] = values.first;
-    b[at] = values.second;
-  });
-  return {cast(results.first, first_type), cast(results.second, second_type)};
-}
+/// The largest element, or the smallest.
+Tensor reduce_extreme(const char* op, const Tensor& x, const Dims& dims, bool keepdim, bool larger);
+ValuesIndices reduce_extreme_with_indices(const char* op, const Tensor& x, int64_t dim, bool keepdim,
+                                          bool larger);
 
-}  // namespace pleat::ops::reduction
+/// Which elements an extreme came from, to which its gradient is handed out: 1 where x is equal to `y` (the
+/// result, its dimensions kept), else 0; of x's shape and type. NaNs count as equal.
+Tensor equal_elements(const Tensor& x, const Tensor& y);
+
+/// Zeros but for the `values` at the places `indices` (int64) along `dim`, where both have size 1: a tensor
+/// of `size` there, in `format`.
+Tensor place_at_indices(const Tensor& values, const Tensor& indices, int64_t dim, int64_t size,
+                        MemoryFormat format);
+
+}  // namespace pleat::ops

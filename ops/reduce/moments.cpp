@@ -5,9 +5,9 @@
 #include <cstdint>
 #include <limits>
 
-#include "pleat/core/base/record_function.h"
 #include "pleat/ops/reduce/kernels.h"
-#include "pleat/ops/reduce/reduce_kernels.h"
+#include "pleat/ops/reduce/reduce.h"
+#include "pleat/ops/reduce/reduce_to.h"
 
 namespace pleat::ops {
 
@@ -114,8 +114,10 @@ struct VarianceAndMean {
   }
 };
 
-VarMean moments(const char* op, const Tensor& x, const Dims& dims, const VarOptions& options, bool root) {
-  const RecordOp range(op, x);
+}  // namespace
+
+VarMean reduce_moments(const char* op, const Tensor& x, const Dims& dims, const VarOptions& options,
+                       bool root) {
   check_named_once(op, dims, options.dim);
   check<ValueError>(std::isfinite(options.correction), "{}: correction must be a finite number, got {}", op,
                     options.correction);
@@ -126,24 +128,6 @@ VarMean moments(const char* op, const Tensor& x, const Dims& dims, const VarOpti
         reduce_to_two(op, Moments<T>{}, plan, x, dtype, dtype, VarianceAndMean<T>{options.correction, root});
     return VarMean{var, mean};
   });
-}
-
-}  // namespace
-
-Tensor var(const Tensor& x, const Dims& dims, VarOptions options) {
-  return moments("var", x, dims, options, false).var;
-}
-
-Tensor stddev(const Tensor& x, const Dims& dims, VarOptions options) {
-  return std_mean(x, dims, options).var;
-}
-
-VarMean std_mean(const Tensor& x, const Dims& dims, VarOptions options) {
-  return moments("stddev", x, dims, options, true);
-}
-
-VarMean var_mean(const Tensor& x, const Dims& dims, VarOptions options, const char* op) {
-  return moments(op, x, dims, options, false);
 }
 
 }  // namespace pleat::ops

@@ -3,10 +3,10 @@
 #include <cmath>
 #include <limits>
 
-#include "pleat/core/base/record_function.h"
 #include "pleat/ops/reduce/kernels.h"
 #include "pleat/ops/reduce/power_sum.h"
-#include "pleat/ops/reduce/reduce_kernels.h"
+#include "pleat/ops/reduce/reduce.h"
+#include "pleat/ops/reduce/reduce_to.h"
 
 namespace pleat::ops {
 
@@ -83,8 +83,7 @@ struct MagnitudeStep : ExtremeStep<T, larger> {
 
 }  // namespace
 
-Tensor norm(const Tensor& x, const Dims& dims, NormOptions options) {
-  const RecordOp range("norm", x);
+Tensor reduce_norm(const Tensor& x, const Dims& dims, const NormOptions& options) {
   check_named_once("norm", dims, options.dim);
   const double p = options.p;
   check<ValueError>(!std::isnan(p), "norm: p must be a number, got nan");

@@ -5,7 +5,6 @@
 #include <limits>
 #include <vector>
 
-#include "pleat/autograd/autocast.h"
 #include "pleat/autograd/call.h"
 #include "pleat/autograd/grad_mode.h"
 #include "pleat/autograd/tape.h"
@@ -19,8 +18,8 @@
 #include "pleat/ops/elementwise/widened.h"
 #include "pleat/ops/index/index.h"
 #include "pleat/ops/index/indices.h"
+#include "pleat/ops/reduce/kernels.h"
 #include "pleat/ops/reduce/scan.h"
-#include "pleat/ops/reduce/shares.h"
 #include "pleat/ops/shape/shape.h"
 
 namespace pleat {
@@ -131,7 +130,7 @@ Tensor norm_gradient(const Tensor& dy, const Tensor& x, const Tensor& y, double 
   if (p == 1) return sign(x) * spread(dy);
   if (std::isinf(p)) {
     const Tensor equal = ops::equal_elements(abs(x).detach(), spread.keepdim(y.detach()));
-    return sign(x) * spread(spread.keepdim(dy) / ops::sum(equal, dims, true)) * equal;
+    return sign(x) * spread(spread.keepdim(dy) / sum(equal, dims, true)) * equal;
   }
   // Shares of the norm: powers of the elements may have no room.
   const Tensor share = x / spread(without_zeros(y));
@@ -143,32 +142,29 @@ Tensor norm_gradient(const Tensor& dy, const Tensor& x, const Tensor& y, double 
   return sign(x) * pow(size, p - 1) * spread(dy);
 }
 
-using ExtremeFunction = Tensor (*)(const Tensor&, const Dims&, Flag);
-using IndicesFunction = ValuesIndices (*)(const Tensor&, Integer, Flag);
-
-Tensor extreme(const char* op, ExtremeFunction function, const Tensor& x, const Dims& dims, bool keepdim) {
+Tensor extreme(const char* op, const Tensor& x, const Dims& dims, bool keepdim, bool larger) {
   const Call call(op, {x}, [&] { return traced_dims(dims, Flag(keepdim)); });
-  const Tensor y = function(x, dims, keepdim);
+  const Tensor y = ops::reduce_extreme(op, x, dims, keepdim, larger);
   return call.result(
       y, grad_of(x, [spread = Spread(x, dims, op), x = saved(x), y = saved(y), dims](const Tensor& dy) {
         const Tensor equal = ops::equal_elements(*x, spread.keepdim((*y).detach()));
-        return spread(spread.keepdim(dy) / ops::sum(equal, dims, true)) * equal;
+        return spread(spread.keepdim(dy) / sum(equal, dims, true)) * equal;
       }));
 }
 
 /// Zeros but for the values at the indices along `dim`; gathering from there is the adjoint.
 Tensor placed(const Tensor& values, const Tensor& indices, int64_t dim, int64_t size, MemoryFormat format) {
-  return record("place_at_indices", ops::place_at_indices(values, indices, dim, size, format),
-                {grad_of(values, [indices = saved(indices), dim](const Tensor& dy) {
-                  const ops::IndicesAreChecked checked;
-                  return gather(dy, dim, *indices);
-                })});
+  const Call call("place_at_indices", {values, indices});
+  return call.result(ops::place_at_indices(values, indices, dim, size, format),
+                     grad_of(values, [indices = saved(indices), dim](const Tensor& dy) {
+                       const ops::IndicesAreChecked checked;
+                       return gather(dy, dim, *indices);
+                     }));
 }
 
-ValuesIndices with_indices(const char* op, IndicesFunction function, const Tensor& x, int64_t dim,
-                           bool keepdim) {
+ValuesIndices with_indices(const char* op, const Tensor& x, int64_t dim, bool keepdim, bool larger) {
   const Call call(op, {x}, {{"dim", dim}, {"keepdim", Flag(keepdim)}});
-  const ValuesIndices y = function(x, dim, keepdim);
+  const ValuesIndices y = ops::reduce_extreme_with_indices(op, x, dim, keepdim, larger);
   const int64_t size = x.rank() == 0 ? 1 : x.size(dim);
   const Tensor values =
       record(op, y.values,
@@ -180,13 +176,28 @@ ValuesIndices with_indices(const char* op, IndicesFunction function, const Tenso
   return {values, y.indices};
 }
 
+Tensor place(const char* op, const Tensor& x, std::optional<int64_t> dim, bool keepdim, bool larger) {
+  const Call call(op, {x}, {{"all", Flag(!dim)}, {"dim", dim.value_or(0)}, {"keepdim", Flag(keepdim)}});
+  if (dim) return call.gives(ops::reduce_extreme_with_indices(op, x, *dim, keepdim, larger).indices);
+  const NoGrad off;
+  const Tensor flat = ops::reduce_extreme_with_indices(op, reshape(x, {x.numel()}), 0, false, larger).indices;
+  const Tensor place = keepdim ? reshape(flat, Shape(x.shape().size(), 1)) : flat;
+  place.mutable_impl().is_place_among_all = true;
+  return call.gives(place);
+}
+
+Tensor truth(const char* op, const Tensor& x, const Dims& dims, bool keepdim, bool is_any) {
+  const Call call(op, {x}, [&] { return traced_dims(dims, Flag(keepdim)); });
+  return call.gives(ops::reduce_truth(op, x, dims, keepdim, is_any));
+}
+
 }  // namespace
 
 Tensor sum(const Tensor& input, const Dims& dims, Flag keepdim) {
   const Call call(
       "sum", {input}, [&] { return traced_dims(dims, keepdim); }, Autocasts::to_float32);
   const Tensor& x = call.input(0);
-  return call.result(ops::sum(x, dims, keepdim),
+  return call.result(ops::reduce_sum(x, dims, keepdim),
                      grad_of(x, [spread = Spread(x, dims, "sum")](const Tensor& dy) { return spread(dy); }));
 }
 
@@ -205,7 +216,7 @@ Tensor mean(const Tensor& input, const Dims& dims, Flag keepdim) {
   const Call call(
       "mean", {input}, [&] { return traced_dims(dims, keepdim); }, Autocasts::to_float32);
   const Tensor& x = call.input(0);
-  return call.result(ops::mean(x, dims, keepdim),
+  return call.result(ops::reduce_mean(x, dims, keepdim),
                      grad_of(x, [spread = Spread(x, dims, "mean")](const Tensor& dy) {
                        return spread(dy / static_cast<double>(spread.count()));
                      }));
@@ -215,7 +226,7 @@ Tensor prod(const Tensor& input, const Dims& dims, Flag keepdim) {
   const Call call(
       "prod", {input}, [&] { return traced_dims(dims, keepdim); }, Autocasts::to_float32);
   const Tensor& x = call.input(0);
-  const Tensor y = ops::prod(x, dims, keepdim);
+  const Tensor y = ops::reduce_prod(x, dims, keepdim);
   return call.result(
       y, grad_of(x, [spread = Spread(x, dims, "prod"), x = saved(x), y = saved(y)](const Tensor& dy) {
         const Tensor wide = widened(*x);
@@ -234,7 +245,7 @@ Tensor var(const Tensor& input, const Dims& dims, VarOptions options) {
   const Call call(
       "var", {input}, [&] { return traced_var(dims, options); }, Autocasts::to_float32);
   const Tensor& x = call.input(0);
-  const VarMean y = ops::var_mean(x, dims, options, "var");
+  const VarMean y = ops::reduce_moments("var", x, dims, options, false);
   return call.result(y.var, grad_of(x, [from_mean = FromMean(x, dims, options, y.mean)](const Tensor& dy) {
                        return from_mean(dy * 2);
                      }));
@@ -244,7 +255,7 @@ Tensor stddev(const Tensor& input, const Dims& dims, VarOptions options) {
   const Call call(
       "stddev", {input}, [&] { return traced_var(dims, options); }, Autocasts::to_float32);
   const Tensor& x = call.input(0);
-  const auto [y, mean] = ops::std_mean(x, dims, options);
+  const auto [y, mean] = ops::reduce_moments("stddev", x, dims, options, true);
   return call.result(
       y, grad_of(x, [from_mean = FromMean(x, dims, options, mean), y = saved(y)](const Tensor& dy) {
         return from_mean(widened(dy) / without_zeros(*y));
@@ -255,7 +266,7 @@ VarMean var_mean(const Tensor& input, const Dims& dims, VarOptions options) {
   const Call call(
       "var_mean", {input}, [&] { return traced_var(dims, options); }, Autocasts::to_float32);
   const Tensor& x = call.input(0);
-  const VarMean y = ops::var_mean(x, dims, options);
+  const VarMean y = ops::reduce_moments("var_mean", x, dims, options, false);
   const auto backward = [spread = Spread(x, dims, "var_mean"),
                          from_mean = FromMean(x, dims, options, y.mean)](const Grads& dys,
                                                                          const Needs&) -> Grads {
@@ -275,7 +286,7 @@ Tensor norm(const Tensor& input, const Dims& dims, NormOptions options) {
       },
       Autocasts::to_float32);
   const Tensor& x = call.input(0);
-  const Tensor y = ops::norm(x, dims, options);
+  const Tensor y = ops::reduce_norm(x, dims, options);
   return call.result(y, grad_of(x,
                                 [spread = Spread(x, dims, "norm"), p = options.p, dims, x = saved(x),
                                  y = saved(y)](const Tensor& dy) -> Tensor {
@@ -288,7 +299,7 @@ Tensor logsumexp(const Tensor& input, const Dims& dims, Flag keepdim) {
   const Call call(
       "logsumexp", {input}, [&] { return traced_dims(dims, keepdim); }, Autocasts::to_float32);
   const Tensor& x = call.input(0);
-  const Tensor y = ops::logsumexp(x, dims, keepdim);
+  const Tensor y = ops::reduce_logsumexp(x, dims, keepdim);
   return call.result(
       y, grad_of(x, [spread = Spread(x, dims, "logsumexp"), x = saved(x), y = saved(y)](const Tensor& dy) {
         // Of -infinity alone y is -infinity, and the difference would be NaN.
@@ -303,18 +314,26 @@ Tensor count_nonzero(const Tensor& x, const Dims& dims, Flag keepdim) {
   return sum(x.dtype() == boolean ? x : x != 0, dims, keepdim);
 }
 
-Tensor max(const Tensor& x, const Dims& dims, Flag keepdim) {
-  return extreme("max", ops::max, x, dims, keepdim);
-}
+Tensor any(const Tensor& x, const Dims& dims, Flag keepdim) { return truth("any", x, dims, keepdim, true); }
+Tensor all(const Tensor& x, const Dims& dims, Flag keepdim) { return truth("all", x, dims, keepdim, false); }
+
+Tensor max(const Tensor& x, const Dims& dims, Flag keepdim) { return extreme("max", x, dims, keepdim, true); }
 Tensor min(const Tensor& x, const Dims& dims, Flag keepdim) {
-  return extreme("min", ops::min, x, dims, keepdim);
+  return extreme("min", x, dims, keepdim, false);
 }
 
 ValuesIndices max_with_indices(const Tensor& x, Integer dim, Flag keepdim) {
-  return with_indices("max_with_indices", ops::max_with_indices, x, dim, keepdim);
+  return with_indices("max_with_indices", x, dim, keepdim, true);
 }
 ValuesIndices min_with_indices(const Tensor& x, Integer dim, Flag keepdim) {
-  return with_indices("min_with_indices", ops::min_with_indices, x, dim, keepdim);
+  return with_indices("min_with_indices", x, dim, keepdim, false);
+}
+
+Tensor argmax(const Tensor& x, std::optional<Integer> dim, Flag keepdim) {
+  return place("argmax", x, dim, keepdim, true);
+}
+Tensor argmin(const Tensor& x, std::optional<Integer> dim, Flag keepdim) {
+  return place("argmin", x, dim, keepdim, false);
 }
 
 }  // namespace pleat

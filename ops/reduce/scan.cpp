@@ -2,39 +2,62 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <cstdlib>
 #include <limits>
 
-#include "pleat/autograd/autocast.h"
 #include "pleat/autograd/call.h"
-#include "pleat/autograd/tape.h"
+#include "pleat/autograd/grad_mode.h"
 #include "pleat/core/base/format.h"
 #include "pleat/core/base/record_function.h"
+#include "pleat/core/tensor/copy.h"
+#include "pleat/core/tensor/create.h"
 #include "pleat/ops/elementwise/arithmetic.h"
 #include "pleat/ops/reduce/scan_kernels.h"
 #include "pleat/ops/shape/shape.h"
 
 namespace pleat {
+namespace {
+
+Tensor elements_shifted(const Tensor& x, int64_t dim, int64_t by, double fill) {
+  const NoGrad off;
+  const Tensor y = full_like(x, fill);
+  if (x.rank() == 0) {
+    normalize_dim(dim, 0, "shifted");
+    if (by == 0) ops::copy_into(y, x);
+    return y;
+  }
+  const int64_t size = x.size(dim);
+  const int64_t distance = std::clamp<int64_t>(by, -size, size);
+  const int64_t moved = size - std::abs(distance);
+  if (moved > 0)
+    ops::copy_into(narrow(y, dim, std::max<int64_t>(distance, 0), moved),
+                   narrow(x, dim, std::max<int64_t>(-distance, 0), moved));
+  return y;
+}
+
+}  // namespace
 
 Tensor cumsum(const Tensor& input, Integer dim, Flag reverse) {
   const Call call("cumsum", {input}, {{"dim", dim}, {"reverse", reverse}}, Autocasts::to_float32);
   const Tensor& x = call.input(0);
-  return call.result(ops::cumsum(x, dim, reverse),
+  return call.result(ops::running("cumsum", x, dim, reverse, false),
                      grad_of(x, [dim, reverse](const Tensor& dy) { return cumsum(dy, dim, !reverse); }));
 }
 
 Tensor cumprod(const Tensor& input, Integer dim, Flag reverse) {
-  const Tensor x = autocast_to_float32(input);
-  const Tensor y = ops::cumprod(x, dim, reverse);
+  const Call call("cumprod", {input}, {{"dim", dim}, {"reverse", reverse}}, Autocasts::to_float32);
+  const Tensor& x = call.input(0);
+  const Tensor y = ops::running("cumprod", x, dim, reverse, true);
   // dx[i] = (product before i) * (dy[i] + x[i+1] (dy[i+1] + x[i+2] (...))): the bracket is a linear
   // recurrence.
-  return record("cumprod", y, {grad_of(x, [dim, reverse, x = saved(x), y = saved(y)](const Tensor& dy) {
-                  const int64_t step = reverse ? -1 : 1;
-                  const Tensor before = shifted(*y, dim, step, 1);
-                  // linear_scan backwards takes its factor one place on; run forwards it takes that of the
-                  // place.
-                  const Tensor factors = reverse ? shifted(*x, dim, 1, 0) : *x;
-                  return before * linear_scan(factors, dy, dim, !reverse);
-                })});
+  return call.result(y, grad_of(x, [dim, reverse, x = saved(x), y = saved(y)](const Tensor& dy) {
+                       const int64_t step = reverse ? -1 : 1;
+                       const Tensor before = shifted(*y, dim, step, 1);
+                       // linear_scan backwards takes its factor one place on; run forwards it takes that of
+                       // the place.
+                       const Tensor factors = reverse ? shifted(*x, dim, 1, 0) : *x;
+                       return before * linear_scan(factors, dy, dim, !reverse);
+                     }));
 }
 
 Tensor diff(const Tensor& x, Integer n, Integer dim) {
@@ -54,25 +77,32 @@ Tensor diff(const Tensor& x, Integer n, Integer dim) {
 }
 
 Tensor linear_scan(const Tensor& a, const Tensor& b, Integer dim, Flag reverse) {
-  const Tensor y = ops::linear_scan(a, b, dim, reverse);
+  const Call call("linear_scan", {a, b}, {{"dim", dim}, {"reverse", reverse}});
+  check<ShapeError>(a.shape() == b.shape(), "linear_scan: a and b must have one shape, got {} and {}", a, b);
+  check<DTypeError>(a.dtype() == b.dtype() && is_floating(a.dtype()),
+                    "linear_scan: a and b must have one floating type, got {} and {}", a, b);
+  check<DeviceError>(a.device() == b.device(), "linear_scan: a and b must be on one device, got {} and {}", a,
+                     b);
+  const Tensor y = ops::recurrence(a, b, dim, reverse);
   // The gradient of b runs the other way with the same factors. Forwards y[i] has a[i] y[i-1]; backwards
   // y[i-1] has a[i] y[i].
-  return record("linear_scan", y,
-                {grad_of(a,
-                         [dim, reverse, a = saved(a), y = saved(y)](const Tensor& dy) {
-                           const Tensor db = linear_scan(*a, dy, dim, !reverse);
-                           return reverse ? shifted(db, dim, 1, 0) * *y : db * shifted(*y, dim, 1, 0);
-                         }),
-                 grad_of(b, [dim, reverse, a = saved(a)](const Tensor& dy) {
-                   return linear_scan(*a, dy, dim, !reverse);
-                 })});
+  return call.result(y,
+                     grad_of(a,
+                             [dim, reverse, a = saved(a), y = saved(y)](const Tensor& dy) {
+                               const Tensor db = linear_scan(*a, dy, dim, !reverse);
+                               return reverse ? shifted(db, dim, 1, 0) * *y : db * shifted(*y, dim, 1, 0);
+                             }),
+                     grad_of(b, [dim, reverse, a = saved(a)](const Tensor& dy) {
+                       return linear_scan(*a, dy, dim, !reverse);
+                     }));
 }
 
 Tensor shifted(const Tensor& x, Integer dim, Integer by, Real fill) {
+  const Call call("shifted", {x}, {{"dim", dim}, {"by", by}, {"fill", double{fill}}});
   // The least integer has no negative one; the next shifts everything out of sight, too.
   const int64_t back = -std::max<int64_t>(by, -std::numeric_limits<int64_t>::max());
-  return record("shifted", ops::shifted(x, dim, by, fill),
-                {grad_of(x, [dim, back](const Tensor& dy) { return shifted(dy, dim, back, 0); })});
+  return call.result(elements_shifted(x, dim, by, fill),
+                     grad_of(x, [dim, back](const Tensor& dy) { return shifted(dy, dim, back, 0); }));
 }
 
 }  // namespace pleat

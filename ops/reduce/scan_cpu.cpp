@@ -1,5 +1,3 @@
-#include "pleat/ops/reduce/scan_cpu.h"
-
 #include <algorithm>
 #include <limits>
 #include <type_traits>
@@ -8,14 +6,17 @@
 #include "pleat/core/base/checked_math.h"
 #include "pleat/core/base/simd.h"
 #include "pleat/core/parallel/parallel.h"
+#include "pleat/core/tensor/create.h"
 #include "pleat/core/tensor/transpose.h"
-#include "pleat/ops/reduce/fold.h"
+#include "pleat/ops/elementwise/arithmetic_functors.h"
+#include "pleat/ops/reduce/lines.h"
+#include "pleat/ops/reduce/reduce_to.h"
+#include "pleat/ops/reduce/scan_kernels.h"
 
 namespace pleat::ops {
 namespace {
 
-using reduction::column_block;
-using reduction::SumType;
+using namespace reduction;
 
 constexpr int64_t grain_elements = 32768;
 constexpr int64_t block_lines = 64;  ///< lines side by side
@@ -123,19 +124,8 @@ void run(const Lines& lines, bool reverse, Operator combine, const T* x, T* y) {
       x);
 }
 
-}  // namespace
-
 template <class T>
-void scan_on_cpu(const Lines& lines, bool reverse, Plus, const T* x, T* y) {
-  run(lines, reverse, Plus{}, x, y);
-}
-template <class T>
-void scan_on_cpu(const Lines& lines, bool reverse, Times, const T* x, T* y) {
-  run(lines, reverse, Times{}, x, y);
-}
-
-template <class T>
-void recur_on_cpu(const Lines& lines, bool reverse, const T* factors, const T* terms, T* y) {
+void recur(const Lines& lines, bool reverse, const T* factors, const T* terms, T* y) {
   const auto forwards = []<bool is_first>(double& total, T factor, T term) {
     const auto added = static_cast<double>(term);
     total = is_first ? added : static_cast<double>(factor) * total + added;
@@ -154,13 +144,28 @@ void recur_on_cpu(const Lines& lines, bool reverse, const T* factors, const T* t
     scan_lines<double>(lines, false, y, forwards, factors, terms);
 }
 
-template void scan_on_cpu(const Lines&, bool, Plus, const float*, float*);
-template void scan_on_cpu(const Lines&, bool, Plus, const double*, double*);
-template void scan_on_cpu(const Lines&, bool, Plus, const int64_t*, int64_t*);
-template void scan_on_cpu(const Lines&, bool, Times, const float*, float*);
-template void scan_on_cpu(const Lines&, bool, Times, const double*, double*);
-template void scan_on_cpu(const Lines&, bool, Times, const int64_t*, int64_t*);
-template void recur_on_cpu(const Lines&, bool, const float*, const float*, float*);
-template void recur_on_cpu(const Lines&, bool, const double*, const double*, double*);
+}  // namespace
+
+Tensor running_on_cpu(const char* op, const Tensor& x, int64_t dim, bool reverse, bool is_product) {
+  return dispatch_read(x.dtype(), [&]<class T>(Type<T>) {
+    const Tensor in = dense(cast(x, dtype_of<T>()));
+    const Tensor out = empty_like(in);
+    const Lines lines(op, in, dim);
+    const auto* const from = static_cast<const T*>(in.data<T>());
+    is_product ? run(lines, reverse, Times{}, from, out.data<T>())
+               : run(lines, reverse, Plus{}, from, out.data<T>());
+    return cast(out, is_floating(x.dtype()) ? x.dtype() : int64);
+  });
+}
+
+Tensor recurrence_on_cpu(const Tensor& a, const Tensor& b, int64_t dim, bool reverse) {
+  return dispatch_read_floating(a.dtype(), [&]<class T>(Type<T>) {
+    const Tensor factors = to_format(cast(a, dtype_of<T>()), MemoryFormat::contiguous);
+    const Tensor terms = to_format(cast(b, dtype_of<T>()), MemoryFormat::contiguous);
+    const Tensor out = empty(a.shape(), {.dtype = dtype_of<T>(), .device = Device()});
+    recur<T>(Lines("linear_scan", out, dim), reverse, factors.data<T>(), terms.data<T>(), out.data<T>());
+    return cast(out, a.dtype());
+  });
+}
 
 }  // namespace pleat::ops

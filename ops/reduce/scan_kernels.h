@@ -1,22 +1,18 @@
+// Private header: not installed.
 #pragma once
 
 #include "pleat/core/tensor/tensor.h"
 
-/// Raw scans: running results along one dimension, accumulated in float64 for floating types. Where
-/// `reverse`, they run from the last element to the first. All throw IndexError for a dimension out of range.
+/// Scans on any device, off the tape; ops/reduce/scan.h says what they compute.
 
 namespace pleat::ops {
 
-/// y[i] = x[0] + ... + x[i]. Integers and bool give int64.
-Tensor cumsum(const Tensor& x, Integer dim, Flag reverse = false);
-/// y[i] = x[0] ... x[i]. Integers and bool give int64.
-Tensor cumprod(const Tensor& x, Integer dim, Flag reverse = false);
+/// The running sums, or products where `is_product`. `op` names the function in errors.
+Tensor running(const char* op, const Tensor& x, int64_t dim, bool reverse, bool is_product);
+Tensor running_on_cpu(const char* op, const Tensor& x, int64_t dim, bool reverse, bool is_product);
 
-/// The linear recurrence y[i] = a[i] y[i-1] + b[i], y[-1] = 0; where `reverse`, y[i] = a[i+1] y[i+1] + b[i].
-/// a[0] plays no part. Throws ShapeError unless a and b have one shape, DTypeError unless one floating type.
-Tensor linear_scan(const Tensor& a, const Tensor& b, Integer dim, Flag reverse = false);
-
-/// y[i] = x[i - by], and `fill` where there is no such element.
-Tensor shifted(const Tensor& x, Integer dim, Integer by, Real fill);
+/// linear_scan of a and b of one shape, one floating type and one device.
+Tensor recurrence(const Tensor& a, const Tensor& b, int64_t dim, bool reverse);
+Tensor recurrence_on_cpu(const Tensor& a, const Tensor& b, int64_t dim, bool reverse);
 
 }  // namespace pleat::ops

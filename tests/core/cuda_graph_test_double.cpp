@@ -369,5 +369,5 @@ TEST_CASE("cuda: a graph's memory stays its own", "[core][cuda][graph]") {
   for (int i = 0; i < 50; ++i) others.push_back(full({1 << (i % 12)}, 7, {.device = gpu}));
   graph.replay();
   CHECK(training.loss.item<double>() != first);
-  for (const Tensor& other : others) CHECK(ops::all(other == 7).item<bool>());
+  for (const Tensor& other : others) CHECK(all(other == 7).item<bool>());
 }

@@ -64,7 +64,7 @@ std::vector<Case> cases() {
   };
   return {
       {"a launch", {normal({300})}, [](const Tensors& t) { return ops::cast(t[0], float32); }},
-      {"blocks of threads", {normal({3, 5000})}, [](const Tensors& t) { return ops::sum(t[0], {1}); }},
+      {"blocks of threads", {normal({3, 5000})}, [](const Tensors& t) { return sum(t[0], {1}); }},
       {"bytes", {normal({7})}, [](const Tensors& t) { return zeros_like(t[0]); }},
       {"random numbers",
        {normal({1})},

@@ -20,7 +20,6 @@
 #include "pleat/ops/pool/pool.h"
 #include "pleat/ops/reduce/reduce.h"
 #include "pleat/ops/reduce/scan.h"
-#include "pleat/ops/reduce/scan_kernels.h"
 #include "pleat/ops/shape/join.h"
 #include "pleat/ops/shape/pad.h"
 #include "pleat/ops/shape/rearrange.h"
@@ -85,7 +84,7 @@ TEST_CASE("rolling by the least integer is rolling by the rest", "[limits]") {
     CHECK(numbers(x.grad()) == numbers(roll(tensor({1.0, 10.0, 100.0, 1000.0, 10000.0}), -(shift % 5), 0)));
   }
   for (const int64_t by : {least, most})
-    CHECK(numbers(ops::shifted(x.detach(), 0, by, 7)) == std::vector<float>(5, 7));
+    CHECK(numbers(shifted(x.detach(), 0, by, 7)) == std::vector<float>(5, 7));
 }
 
 TEST_CASE("widths at the ends of int64 are refused, and empty tensors padded at once", "[limits]") {

@@ -115,8 +115,8 @@ Tensor loss_of(const std::string& op, const Inputs& in, const test::Json& option
 /// ||a - b|| / ||b||, or ||a|| where b is 0.
 double largest_difference(const Tensor& a, const Tensor& b) {
   REQUIRE(a.shape() == b.shape());
-  const double size = ops::norm(b).item<double>();
-  const double apart = ops::norm(subtract(a, b)).item<double>();
+  const double size = norm(b).item<double>();
+  const double apart = norm(subtract(a, b)).item<double>();
   return size > 0 ? apart / size : apart;
 }
 

@@ -9,7 +9,7 @@
 #include "pleat/core/tensor/create.h"
 #include "pleat/core/tensor/tensor.h"
 #include "pleat/ops/pool/pool_kernels.h"
-#include "pleat/ops/reduce/reduce_kernels.h"
+#include "pleat/ops/reduce/reduce.h"
 
 /// What functions under test take and give.
 

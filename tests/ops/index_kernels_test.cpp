@@ -11,7 +11,6 @@
 #include "pleat/ops/elementwise/select.h"
 #include "pleat/ops/index/index.h"
 #include "pleat/ops/reduce/reduce.h"
-#include "pleat/ops/reduce/reduce_kernels.h"
 #include "pleat/ops/shape/view.h"
 #include "pleat/tests/catch.h"
 #include "pleat/tests/fixture.h"
@@ -342,11 +341,11 @@ TEST_CASE("gather, scatter and their sums over lines of any length in any dimens
       // Each is the other's adjoint; the last of several writers stands.
       const Tensor y = randn(shape, float64);
       const Tensor sums = ops::scatter_add(zeros(shape, float64), along, index, y);
-      const auto dot = [](const Tensor& a, const Tensor& b) { return ops::sum(multiply(a, b)).item(); };
+      const auto dot = [](const Tensor& a, const Tensor& b) { return sum(multiply(a, b)).item(); };
       CHECK(dot(sums, x) == Approx(dot(y, ops::gather(x, along, index))));
       const Tensor numbers = ops::reshape(arange(0, count(shape), 1, float64), shape);
       const Tensor written = ops::gather(ops::scatter(x, along, index, numbers), along, index);
-      CHECK(ops::all(greater_equal(written, numbers)).item<bool>());
+      CHECK(all(greater_equal(written, numbers)).item<bool>());
       CHECK(written.to_vector<double>() ==
             ops::gather(ops::scatter(turned, along, index, numbers), along, index).to_vector<double>());
     }

@@ -11,7 +11,7 @@
 #include "pleat/ops/elementwise/arithmetic.h"
 #include "pleat/ops/matmul/matmul.h"
 #include "pleat/ops/matmul/matmul_sum_to.h"
-#include "pleat/ops/reduce/reduce_kernels.h"
+#include "pleat/ops/reduce/reduce.h"
 #include "pleat/ops/shape/view.h"
 #include "pleat/tests/catch.h"
 #include "pleat/tests/relative_error.h"
@@ -134,7 +134,7 @@ std::vector<double> plain_sum(const Tensor& a, const Tensor& b, const Shape& sha
   Dims dims;
   for (std::size_t d = 0; d < product.shape().size(); ++d)
     if (d < added || shape[d - added] != product.shape()[d]) dims.push_back(static_cast<int64_t>(d));
-  return (dims.empty() ? product : ops::sum(product, dims, true)).to_vector<double>();
+  return (dims.empty() ? product : sum(product, dims, true)).to_vector<double>();
 }
 
 }  // namespace
@@ -402,12 +402,12 @@ TEST_CASE("einsum sums what the ellipsis stands for when the result leaves it ou
   const auto same = [](const Tensor& found, const Tensor& expected) {
     return found.shape() == expected.shape() && relative_error(found, expected.to_vector<double>()) < 1e-13;
   };
-  CHECK(same(einsum("...i->i", {a}), ops::sum(a, {0, 1})));
-  CHECK(same(einsum("i...->", {a}), ops::sum(a)));
-  CHECK(same(einsum("...->", {a}), ops::sum(a)));
+  CHECK(same(einsum("...i->i", {a}), sum(a, {0, 1})));
+  CHECK(same(einsum("i...->", {a}), sum(a)));
+  CHECK(same(einsum("...->", {a}), sum(a)));
   CHECK(same(einsum("ijk->...ijk", {a}), a));
   CHECK(same(einsum("i...,...->i", {a, ops::select(a, 0, 0)}),
-             ops::sum(multiply(a, ops::select(a, 0, 0)), {1, 2})));
+             sum(multiply(a, ops::select(a, 0, 0)), {1, 2})));
   CHECK(einsum("...i,...i->i", {ops::select(a, 0, 0), b}).shape() == Shape{4});
   CHECK(einsum("a...a->...", {random({2, 3, 2}, float64)}).shape() == Shape{3});
   CHECK(einsum("i...,j...->ij...", {random({2, 3}, float64), random({4, 3}, float64)}).shape() ==
@@ -420,7 +420,7 @@ TEST_CASE("einsum stretches letters of size 1", "[einsum]") {
   const Tensor a = random({2, 3}, float64);
   const Tensor row = random({1, 3}, float64);
   CHECK(relative_error(einsum("ij,ij->ij", {a, row}), multiply(a, row).to_vector<double>()) < 1e-13);
-  CHECK(relative_error(einsum("ij,ij->j", {row, a}), ops::sum(multiply(a, row), 0).to_vector<double>()) <
+  CHECK(relative_error(einsum("ij,ij->j", {row, a}), sum(multiply(a, row), 0).to_vector<double>()) <
         1e-13);
   CHECK_THROWS_AS(einsum("ij,ij->ij", {a, random({3, 3}, float64)}), ShapeError);
 }

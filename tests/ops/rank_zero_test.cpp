@@ -318,7 +318,7 @@ TEST_CASE("tensors of rank 0 are taken as one element along a dimension", "[rank
   check_cases(of_one(), number(2.5));
   const Tensor x = number(2.5);
   CHECK(argsort(x).shape() == Shape{});
-  CHECK(ops::argmax(x, 0).item<int64_t>() == 0);
+  CHECK(argmax(x, 0).item<int64_t>() == 0);
   const Tensor cosine = cosine_similarity(x, number(-3), {.dim = 0});
   CHECK(cosine.shape() == Shape{});
   CHECK(cosine.item() == -1);

@@ -1,10 +1,11 @@
+#include "pleat/ops/reduce/scan.h"
+
 #include <algorithm>
 
 #include "pleat/core/base/error.h"
 #include "pleat/core/random/random.h"
 #include "pleat/core/tensor/copy.h"
 #include "pleat/core/tensor/create.h"
-#include "pleat/ops/reduce/scan_kernels.h"
 #include "pleat/ops/shape/view.h"
 #include "pleat/tests/catch.h"
 
@@ -65,18 +66,18 @@ TEST_CASE("scans are right along every dimension and in every layout") {
       for (int64_t dim = 0; dim < 3; ++dim)
         for (const bool reverse : {false, true}) {
           INFO(x.describe() << " along " << dim << (reverse ? " backwards" : ""));
-          check_close(ops::cumsum(x, dim, reverse).to_vector<double>(),
+          check_close(cumsum(x, dim, reverse).to_vector<double>(),
                       running(x, x, dim, reverse,
                               [](bool, double last, double, double a, double) { return last + a; }),
                       tolerance);
           const Tensor few = ops::narrow(x, dim, 0, 3);
           check_close(
-              ops::cumprod(few, dim, reverse).to_vector<double>(),
+              cumprod(few, dim, reverse).to_vector<double>(),
               running(few, few, dim, reverse,
                       [](bool first, double last, double, double a, double) { return first ? a : last * a; }),
               tolerance);
           const Tensor b = random(few.shape(), dtype);
-          check_close(ops::linear_scan(few, b, dim, reverse).to_vector<double>(),
+          check_close(linear_scan(few, b, dim, reverse).to_vector<double>(),
                       running(few, b, dim, reverse,
                               [](bool, double last, double factor, double, double term) {
                                 return factor * last + term;
@@ -93,41 +94,40 @@ TEST_CASE("a recurrence of many terms, some of whose factors are 0") {
   // Beyond 1e308 a product of factors is no number, but the terms stay small when a 0 comes first.
   const Tensor huge = full({200}, 1e200, {.dtype = float64});
   ops::fill(ops::select(huge, 0, 100), 0);
-  const Tensor zeros_first = ops::linear_scan(huge, zeros({200}, {.dtype = float64}), 0);
+  const Tensor zeros_first = linear_scan(huge, zeros({200}, {.dtype = float64}), 0);
   CHECK(zeros_first.to_vector<double>() == std::vector<double>(200, 0));
   for (const bool reverse : {false, true})
     for (const int64_t dim : {int64_t{0}, int64_t{1}, int64_t{2}})
       check_close(
-          ops::linear_scan(a, b, dim, reverse).to_vector<double>(),
+          linear_scan(a, b, dim, reverse).to_vector<double>(),
           running(a, b, dim, reverse,
                   [](bool, double last, double factor, double, double term) { return factor * last + term; }),
           1e-12);
 }
 
 TEST_CASE("scans of integers, of one number and of nothing") {
-  CHECK(ops::cumsum(tensor({true, true, false, true}), 0).to_vector<int64_t>() ==
+  CHECK(cumsum(tensor({true, true, false, true}), 0).to_vector<int64_t>() ==
         std::vector<int64_t>{1, 2, 2, 3});
-  CHECK(ops::cumprod(tensor({2, 3, 4}), 0, true).to_vector<int64_t>() == std::vector<int64_t>{24, 12, 4});
-  CHECK(ops::cumsum(tensor({1, 2}, int32), 0).dtype() == int64);
-  CHECK(ops::cumsum(scalar(3.0), 0).item() == 3);
-  CHECK(ops::cumsum(zeros({2, 0}), 1).shape() == Shape{2, 0});
-  CHECK(ops::cumsum(zeros({0, 2}), 1).shape() == Shape{0, 2});
-  CHECK_THROWS_AS(ops::cumsum(zeros({2, 2}), 2), IndexError);
-  CHECK_THROWS_WITH(ops::linear_scan(ones({2}), ones({3}), 0), Contains("must have one shape"));
-  CHECK_THROWS_WITH(ops::linear_scan(ones({2}), ones({2}, {.dtype = float64}), 0),
-                    Contains("one floating type"));
-  CHECK_THROWS_AS(ops::linear_scan(tensor({1}), tensor({1}), 0), DTypeError);
+  CHECK(cumprod(tensor({2, 3, 4}), 0, true).to_vector<int64_t>() == std::vector<int64_t>{24, 12, 4});
+  CHECK(cumsum(tensor({1, 2}, int32), 0).dtype() == int64);
+  CHECK(cumsum(scalar(3.0), 0).item() == 3);
+  CHECK(cumsum(zeros({2, 0}), 1).shape() == Shape{2, 0});
+  CHECK(cumsum(zeros({0, 2}), 1).shape() == Shape{0, 2});
+  CHECK_THROWS_AS(cumsum(zeros({2, 2}), 2), IndexError);
+  CHECK_THROWS_WITH(linear_scan(ones({2}), ones({3}), 0), Contains("must have one shape"));
+  CHECK_THROWS_WITH(linear_scan(ones({2}), ones({2}, {.dtype = float64}), 0), Contains("one floating type"));
+  CHECK_THROWS_AS(linear_scan(tensor({1}), tensor({1}), 0), DTypeError);
 }
 
 TEST_CASE("a long running sum of float32 stays exact") {
-  const Tensor y = ops::cumsum(full({10000000}, 0.1), 0);
+  const Tensor y = cumsum(full({10000000}, 0.1), 0);
   CHECK(std::abs(ops::select(y, 0, 9999999).item<double>() / (1e7 * static_cast<double>(0.1F)) - 1) < 1e-7);
 }
 
 TEST_CASE("shifted moves elements and fills what is left") {
   const Tensor x = tensor({{1.0, 2.0, 3.0}, {4.0, 5.0, 6.0}});
-  CHECK(ops::shifted(x, 1, 1, 9).to_vector() == std::vector<float>{9, 1, 2, 9, 4, 5});
-  CHECK(ops::shifted(x, 1, -2, 0).to_vector() == std::vector<float>{3, 0, 0, 6, 0, 0});
-  CHECK(ops::shifted(x, 0, 5, 1).to_vector() == std::vector<float>{1, 1, 1, 1, 1, 1});
-  CHECK(ops::shifted(scalar(2.0), 0, 1, 7).item() == 7);
+  CHECK(shifted(x, 1, 1, 9).to_vector() == std::vector<float>{9, 1, 2, 9, 4, 5});
+  CHECK(shifted(x, 1, -2, 0).to_vector() == std::vector<float>{3, 0, 0, 6, 0, 0});
+  CHECK(shifted(x, 0, 5, 1).to_vector() == std::vector<float>{1, 1, 1, 1, 1, 1});
+  CHECK(shifted(scalar(2.0), 0, 1, 7).item() == 7);
 }

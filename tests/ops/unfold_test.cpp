@@ -52,13 +52,13 @@ TEST_CASE("unfold and fold give the CPU's bits on a GPU, for any strides", "[unf
       for (const std::string& layout : test::layouts()) {
         CAPTURE(c.image, name(dtype), layout);
         const Tensor x = test::laid_out(test::numbers(c.image, dtype), layout);
-        const Tensor columns = ops::unfold(x, c.options);
+        const Tensor columns = unfold(x, c.options);
         const Tensor wide = transpose(ops::copy(transpose(columns, 1, 2)), 1, 2);
-        const Tensor folded = ops::fold(wide, spatial(c.image), c.options);
+        const Tensor folded = fold(wide, spatial(c.image), c.options);
         const Tensor x_there = test::laid_out(ops::to_device(x, "cuda"), layout);
         const Tensor wide_there = transpose(ops::to_device(transpose(wide, 1, 2), "cuda"), 1, 2);
-        CHECK(ops::unfold(x_there, c.options).to_vector<double>() == columns.to_vector<double>());
-        CHECK(ops::fold(wide_there, spatial(c.image), c.options).to_vector<double>() ==
+        CHECK(unfold(x_there, c.options).to_vector<double>() == columns.to_vector<double>());
+        CHECK(fold(wide_there, spatial(c.image), c.options).to_vector<double>() ==
               folded.to_vector<double>());
       }
 }

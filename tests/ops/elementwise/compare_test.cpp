@@ -6,7 +6,7 @@
 #include "pleat/core/random/random.h"
 #include "pleat/core/tensor/create.h"
 #include "pleat/ops/elementwise/arithmetic.h"
-#include "pleat/ops/reduce/reduce_kernels.h"
+#include "pleat/ops/reduce/reduce.h"
 #include "pleat/ops/shape/view.h"
 #include "pleat/tests/catch.h"
 
@@ -151,12 +151,12 @@ TEST_CASE("logic takes any type and gives bool") {
 TEST_CASE("a place among all elements is not compared with several") {
   const Tensor logits = tensor({{0.0, 2.0, 1.0}, {3.0, 1.0, 0.0}});
   const Tensor labels = tensor({1, 0});
-  CHECK_THROWS_AS(equal(ops::argmax(logits), labels), ShapeError);
-  CHECK_THROWS_WITH(equal(ops::argmax(logits), labels), Contains("argmax(x, 1) gives one for each row"));
-  CHECK_THROWS_AS(not_equal(labels, ops::argmin(logits, {}, true)), ShapeError);
-  CHECK(equal(ops::argmax(logits, 1), labels).to_vector<int>() == std::vector<int>{1, 1});
-  CHECK(equal(ops::argmax(logits), 3).item<bool>());
-  CHECK(equal(ops::argmax(logits), tensor(3)).item<bool>());
+  CHECK_THROWS_AS(equal(argmax(logits), labels), ShapeError);
+  CHECK_THROWS_WITH(equal(argmax(logits), labels), Contains("argmax(x, 1) gives one for each row"));
+  CHECK_THROWS_AS(not_equal(labels, argmin(logits, {}, true)), ShapeError);
+  CHECK(equal(argmax(logits, 1), labels).to_vector<int>() == std::vector<int>{1, 1});
+  CHECK(equal(argmax(logits), 3).item<bool>());
+  CHECK(equal(argmax(logits), tensor(3)).item<bool>());
 }
 
 TEST_CASE("a bool is compared with bool tensors") {

@@ -1,38 +1,15 @@
-#include "pleat/ops/unfold/unfold_kernels.h"
+#include "pleat/ops/unfold/kernels.h"
 
 #include <algorithm>
 
 #include "pleat/core/base/checked_math.h"
-#include "pleat/core/base/format.h"
 #include "pleat/core/base/host_device.h"
-#include "pleat/core/base/record_function.h"
 #include "pleat/core/parallel/parallel.h"
 #include "pleat/core/tensor/copy.h"
 #include "pleat/core/tensor/create.h"
-#include "pleat/ops/conv/problem.h"
-#include "pleat/ops/unfold/unfold_cuda.h"
 
 namespace pleat::ops {
 namespace {
-
-/// A window problem is a convolution's with one channel: sizes are worked out and checked in one place.
-ConvProblem window_problem(const char* op, const Shape& image, const UnfoldOptions& options,
-                           const Tensor& like) {
-  const auto dims = static_cast<int>(image.size()) - 2;
-  check<ShapeError>(dims >= 1 && dims <= 3,
-                    "{}: needs images [N, C, spatial...] of 1 to 3 spatial dimensions, got {}", op, image);
-  check<DTypeError>(is_floating(like.dtype()), "{}: needs a floating tensor, got {}", op, like.dtype());
-  Shape one_channel = image;
-  one_channel[1] = 1;
-  Shape kernel{1, 1};
-  for (const int64_t size : options.kernel_size.get().expand(dims, op, "kernel_size")) {
-    check<ValueError>(size >= 1, "{}: kernel_size must be at least 1, got {}", op, size);
-    kernel.push_back(size);
-  }
-  return make_conv_problem(
-      op, dims, {"image", one_channel, like}, {"window", kernel, like},
-      {.stride = options.stride, .padding = options.padding, .dilation = options.dilation});
-}
 
 /// For one tap: calls `row(image element, column element, count, step)` for each run of windows along the
 /// last dimension that see the tap inside the image; elements are relative to the plane and to the tap's
@@ -74,9 +51,7 @@ Tensor plain(const Tensor& x) {
 
 }  // namespace
 
-Tensor unfold(const Tensor& x, const UnfoldOptions& options) {
-  const RecordOp range("unfold", x);
-  const ConvProblem p = window_problem("unfold", x.shape(), options, x);
+Tensor unfold_windows(const ConvProblem& p, const Tensor& x) {
   const int64_t planes = checked_multiply(x.size(0), x.size(1), "unfold");
   const int64_t windows = p.output_pixels();
   const Shape shape{x.size(0), checked_multiply(x.size(1), p.taps(), "unfold"), windows};
@@ -104,17 +79,7 @@ Tensor unfold(const Tensor& x, const UnfoldOptions& options) {
   return cast(columns, x.dtype());
 }
 
-Tensor fold(const Tensor& columns, const Sizes& output_size, const UnfoldOptions& options) {
-  const RecordOp range("fold", columns);
-  check<ShapeError>(columns.rank() == 3, "fold: needs columns [N, C * taps, L], got {}", columns.describe());
-  Shape image{columns.size(0), 1};
-  image.insert(image.end(), output_size.begin(), output_size.end());
-  const ConvProblem p = window_problem("fold", image, options, columns);
-  check<ShapeError>(columns.size(1) % p.taps() == 0 && columns.size(2) == p.output_pixels(),
-                    "fold: output_size {} has {} windows of {} taps, so columns need [N, C * {}, {}], got {}",
-                    to_string(output_size), p.output_pixels(), p.taps(), p.taps(), p.output_pixels(),
-                    columns.describe());
-  image[1] = columns.size(1) / p.taps();
+Tensor fold_windows(const ConvProblem& p, const Tensor& columns, const Shape& image) {
   if constexpr (with_cuda)
     if (columns.device().is_cuda()) {
       const Tensor result = empty(image, {.dtype = columns.dtype(), .device = columns.device()});

@@ -5,10 +5,9 @@
 #include "pleat/core/kernels/dispatch_size.h"
 #include "pleat/core/kernels/launch.h"
 #include "pleat/core/kernels/number_array.h"
-#include "pleat/ops/conv/problem.h"
 #include "pleat/ops/elementwise/types.h"
 #include "pleat/ops/spatial/pixel_order.h"
-#include "pleat/ops/unfold/unfold_cuda.h"
+#include "pleat/ops/unfold/kernels.h"
 
 namespace pleat::ops {
 namespace {
@@ -119,15 +118,15 @@ struct FoldElement {
 
 }  // namespace
 
-void unfold_cuda(const ConvProblem& problem, const Tensor& x, const Tensor& columns) {
+void unfold_cuda(const ConvProblem& windows, const Tensor& x, const Tensor& columns) {
   dispatch_size(x.dtype(), [&]<class T>(Type<T>) {
-    launch_indices("unfold", x.device(), columns.numel(), UnfoldElement<T>(problem, x, columns));
+    launch_indices("unfold", x.device(), columns.numel(), UnfoldElement<T>(windows, x, columns));
   });
 }
 
-void fold_cuda(const ConvProblem& problem, const Tensor& columns, const Tensor& images) {
+void fold_cuda(const ConvProblem& windows, const Tensor& columns, const Tensor& images) {
   Floating::dispatch(columns.dtype(), [&]<class T>(Type<T>) {
-    launch_indices("fold", images.device(), images.numel(), FoldElement<T>(problem, columns, images));
+    launch_indices("fold", images.device(), images.numel(), FoldElement<T>(windows, columns, images));
   });
 }
 
