@@ -10,6 +10,7 @@
 #include "pleat/autograd/tape.h"
 #include "pleat/core/base/format.h"
 #include "pleat/core/base/record_function.h"
+#include "pleat/core/tensor/copy.h"
 #include "pleat/core/tensor/create.h"
 #include "pleat/ops/elementwise/arithmetic.h"
 #include "pleat/ops/elementwise/compare.h"
@@ -179,8 +180,9 @@ ValuesIndices with_indices(const char* op, const Tensor& x, int64_t dim, bool ke
 Tensor place(const char* op, const Tensor& x, std::optional<int64_t> dim, bool keepdim, bool larger) {
   const Call call(op, {x}, {{"all", Flag(!dim)}, {"dim", dim.value_or(0)}, {"keepdim", Flag(keepdim)}});
   if (dim) return call.gives(ops::reduce_extreme_with_indices(op, x, *dim, keepdim, larger).indices);
-  const NoGrad off;
-  const Tensor flat = ops::reduce_extreme_with_indices(op, reshape(x, {x.numel()}), 0, false, larger).indices;
+  const Tensor rows = ops::to_format(x, MemoryFormat::contiguous);
+  const Tensor line = rows.as_strided({rows.numel()}, {1}, rows.offset());
+  const Tensor flat = ops::reduce_extreme_with_indices(op, line, 0, false, larger).indices;
   const Tensor place = keepdim ? reshape(flat, Shape(x.shape().size(), 1)) : flat;
   place.mutable_impl().is_place_among_all = true;
   return call.gives(place);

@@ -6,7 +6,6 @@
 #include <limits>
 
 #include "pleat/autograd/call.h"
-#include "pleat/autograd/grad_mode.h"
 #include "pleat/core/base/format.h"
 #include "pleat/core/base/record_function.h"
 #include "pleat/core/tensor/copy.h"
@@ -18,20 +17,26 @@
 namespace pleat {
 namespace {
 
+/// `n` elements along the dimension d from `first` on, off the tape.
+Tensor part_of(const Tensor& x, std::size_t d, int64_t first, int64_t n) {
+  Shape shape = x.shape();
+  shape[d] = n;
+  return x.as_strided(shape, x.strides(), x.offset() + first * x.strides()[d]);
+}
+
 Tensor elements_shifted(const Tensor& x, int64_t dim, int64_t by, double fill) {
-  const NoGrad off;
+  const auto d = static_cast<std::size_t>(normalize_dim(dim, x.rank(), "shifted"));
   const Tensor y = full_like(x, fill);
   if (x.rank() == 0) {
-    normalize_dim(dim, 0, "shifted");
     if (by == 0) ops::copy_into(y, x);
     return y;
   }
-  const int64_t size = x.size(dim);
+  const int64_t size = x.shape()[d];
   const int64_t distance = std::clamp<int64_t>(by, -size, size);
   const int64_t moved = size - std::abs(distance);
   if (moved > 0)
-    ops::copy_into(narrow(y, dim, std::max<int64_t>(distance, 0), moved),
-                   narrow(x, dim, std::max<int64_t>(-distance, 0), moved));
+    ops::copy_into(part_of(y, d, std::max<int64_t>(distance, 0), moved),
+                   part_of(x, d, std::max<int64_t>(-distance, 0), moved));
   return y;
 }
 
