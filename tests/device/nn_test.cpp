@@ -16,6 +16,7 @@
 #include "pleat/nn/upsample.h"
 #include "pleat/ops/elementwise/arithmetic.h"
 #include "pleat/ops/elementwise/arithmetic_kernels.h"
+#include "pleat/ops/elementwise/dropout.h"
 #include "pleat/ops/reduce/reduce.h"
 #include "pleat/tests/catch.h"
 #include "pleat/tests/device/agree.h"
