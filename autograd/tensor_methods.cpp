@@ -84,13 +84,23 @@ void Tensor::backward(const Tensor& gradient, const BackwardOptions& options) co
   pleat::backward({*this}, {gradient}, options);
 }
 
-Tensor Tensor::detach() const {
-  const Call call("detach", {*this});
-  const TensorImpl& t = impl();
+namespace {
+
+Tensor off_the_tape(const Tensor& x) {
+  const TensorImpl& t = x.impl();
   Tensor same = make_tensor(t.storage, t.shape, t.strides, t.offset, t.dtype);
   same.mutable_impl().alias = Alias::detached;
   same.mutable_impl().viewed_at = t.storage->version;
-  return call.gives(same);
+  return same;
+}
+
+}  // namespace
+
+Tensor Tensor::detach() const {
+  // A profiler is not told: nothing is computed, and every saved tensor is one.
+  if (detail::call_observer == nullptr) return off_the_tape(*this);
+  const TracedCall call("detach", {*this});
+  return call.gives(off_the_tape(*this));
 }
 
 Tensor Tensor::to(DType dtype) const { return pleat::cast(*this, dtype); }

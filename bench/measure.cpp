@@ -12,7 +12,7 @@
 #include "pleat/core/random/random.h"
 #include "pleat/core/tensor/copy.h"
 #include "pleat/examples/common/options.h"
-#include "pleat/ops/elementwise/arithmetic_kernels.h"
+#include "pleat/ops/elementwise/arithmetic.h"
 #include "pleat/ops/reduce/reduce.h"
 
 namespace pleat::bench {
@@ -117,7 +117,7 @@ double relative_error(const Tensor& got, const Tensor& exact) {
                            "relative_error: shapes must be equal, got {} and {}", got.shape(), exact.shape());
   const auto plain = [](const Tensor& t) { return ops::cast(ops::to_device(t, Device()), float64); };
   const auto length = [](const Tensor& t) { return pleat::norm(t).item<double>(); };
-  const double all = length(plain(exact)), difference = length(subtract(plain(got), plain(exact)));
+  const double all = length(plain(exact)), difference = length(plain(got) - plain(exact));
   const double error = all > 0 ? difference / all : difference;
   return std::isfinite(error) ? error : std::numeric_limits<double>::infinity();
 }

@@ -179,7 +179,8 @@ void write_csv(const std::string& path, const std::vector<Record>& records) {
     Json json = json_of(record);
     if (record.time) json["time"].erase("times");
     // "/time/median": the column is "median".
-    for (const auto& [place, value] : json.flatten().items()) {
+    const Json flat = json.flatten();
+    for (const auto& [place, value] : flat.items()) {
       if (value.is_null()) continue;  // an empty object
       const std::string column = place.substr(place.rfind('/') + 1);
       if (std::find(columns.begin(), columns.end(), column) == columns.end()) columns.push_back(column);

@@ -24,7 +24,7 @@ namespace {
 
 /// scale * x where the mask (bool, broadcast to x) is true, else 0. Linear in x, and its own adjoint.
 Tensor masked_scale(const Tensor& x, const Tensor& mask, double scale) {
-  const Call call("dropout", {x, mask});
+  const Call call("dropout", {x});  // the mask is random, which has no form in a graph
   const Tensor y = empty_like(x);
   ops::map_into<ops::Floating>("dropout", x.dtype(), y, std::array{x, mask}, MaskedScale{scale});
   return call.result(y, grad_of(x, [mask = saved(mask), scale](const Tensor& dy) {

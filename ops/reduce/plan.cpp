@@ -58,6 +58,14 @@ Strides strides_as(const Tensor& x, const Shape& shape, const std::vector<std::s
 
 }  // namespace
 
+void check_can_be_read(const char* op, const Tensor& x) {
+  // Only an expanded tensor can be larger than any memory.
+  check<ShapeError>(x.numel() <= std::max(most_repeated, x.impl().storage->size),
+                    "{}: {} repeats its elements to a number that would take years; reduce it before it is "
+                    "expanded",
+                    op, x);
+}
+
 Plan make_plan(const char* op, const Tensor& x, const Dims& dims, bool keepdim) {
   const Shape& shape = x.shape();
   check<ShapeError>(shape.size() <= max_rank, "{}: at most {} dimensions, got {}", op, max_rank,
@@ -74,11 +82,7 @@ Plan make_plan(const char* op, const Tensor& x, const Dims& dims, bool keepdim) 
       is_reduced[d] = true;
   }
 
-  // Only an expanded tensor can be larger than any memory.
-  check<ShapeError>(x.numel() <= std::max(most_repeated, x.impl().storage->size),
-                    "{}: {} repeats its elements to a number that would take years; reduce it before it is "
-                    "expanded",
-                    op, x);
+  check_can_be_read(op, x);
   Plan plan;
   std::vector<std::size_t> from;  // which dimension of x a dimension of the result is
   for (std::size_t d = 0; d < shape.size(); ++d) {

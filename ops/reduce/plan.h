@@ -33,6 +33,9 @@ struct Plan {
   Strides strides;  ///< of the result: dense, in the order of dimensions of a dense input
 };
 
+/// Throws ShapeError for an expanded tensor of so many elements that reading them would take years.
+void check_can_be_read(const char* op, const Tensor& x);
+
 /// Throws ShapeError for more than 64 dimensions, IndexError for a dimension out of range, ValueError for one
 /// named twice.
 Plan make_plan(const char* op, const Tensor& x, const Dims& dims, bool keepdim);

@@ -20,6 +20,7 @@
 #include "pleat/ops/index/index.h"
 #include "pleat/ops/index/indices.h"
 #include "pleat/ops/reduce/kernels.h"
+#include "pleat/ops/reduce/plan.h"
 #include "pleat/ops/reduce/scan.h"
 #include "pleat/ops/shape/shape.h"
 
@@ -180,6 +181,7 @@ ValuesIndices with_indices(const char* op, const Tensor& x, int64_t dim, bool ke
 Tensor place(const char* op, const Tensor& x, std::optional<int64_t> dim, bool keepdim, bool larger) {
   const Call call(op, {x}, {{"all", Flag(!dim)}, {"dim", dim.value_or(0)}, {"keepdim", Flag(keepdim)}});
   if (dim) return call.gives(ops::reduce_extreme_with_indices(op, x, *dim, keepdim, larger).indices);
+  ops::reduction::check_can_be_read(op, x);
   const Tensor rows = ops::to_format(x, MemoryFormat::contiguous);
   const Tensor line = rows.as_strided({rows.numel()}, {1}, rows.offset());
   const Tensor flat = ops::reduce_extreme_with_indices(op, line, 0, false, larger).indices;
