@@ -27,39 +27,60 @@ template <class... Args>
 
 constexpr std::array<std::string_view, 3> fields = {"dtype", "shape", "data_offsets"};
 
-// Refuses while the header is parsed what its DOM would not show (keys that come twice) or hold (deep
-// nesting), and leaves out the fields that the format does not name.
-class Filter {
+// Refuses what the DOM would not show (keys that come twice) or should not hold (deep nesting). A pass of its
+// own: the parser's callback goes through all entries at the end of each.
+class HeaderCheck : public nlohmann::json_sax<json> {
  public:
-  explicit Filter(const InputFile& file) : file_(file) {}
+  explicit HeaderCheck(const InputFile& file) : file_(file) {}
 
-  bool operator()(int depth, json::parse_event_t event, const json& parsed) {
-    using Event = json::parse_event_t;
-    if (event == Event::key && depth <= 2) return keep(depth, parsed.get_ref<const std::string&>());
-    const bool is_metadata = name_ == safetensors_metadata;
-    if (depth == 1 &&
-        (event == Event::array_start || (event == Event::value && !(is_metadata && parsed.is_null()))))
-      fail_header(file_, "{} must be an object", is_metadata ? name_ : "tensor " + printable(name_));
-    if (depth >= most_json_depth && (event == Event::array_start || event == Event::object_start))
-      fail_header(file_, "is nested too deeply");
-    return true;
+  bool null() override { return depth_ == 1 && is_metadata() ? true : value(); }
+  bool boolean(bool) override { return value(); }
+  bool number_integer(json::number_integer_t) override { return value(); }
+  bool number_unsigned(json::number_unsigned_t) override { return value(); }
+  bool number_float(json::number_float_t, const std::string&) override { return value(); }
+  bool string(std::string&) override { return value(); }
+  bool binary(json::binary_t&) override { return value(); }
+  bool start_object(std::size_t) override { return start(); }
+  bool end_object() override { return end(); }
+  bool start_array(std::size_t) override { return value() && start(); }
+  bool end_array() override { return end(); }
+  // The parser says it.
+  bool parse_error(std::size_t, const std::string&, const nlohmann::detail::exception&) override {
+    return false;
   }
 
- private:
-  bool keep(int depth, const std::string& key) {
-    if (depth == 1) {
+  bool key(std::string& key) override {
+    if (depth_ == 1) {
       name_ = key;
       fields_.clear();
-    } else if (name_ != safetensors_metadata &&
-               std::ranges::find(fields, std::string_view(key)) == fields.end()) {
-      return false;
+    } else if (depth_ > 2 ||
+               (!is_metadata() && std::ranges::find(fields, std::string_view(key)) == fields.end())) {
+      return true;
     }
-    if (!(depth == 1 ? names_ : fields_).insert(key).second)
+    if (!(depth_ == 1 ? names_ : fields_).insert(key).second)
       fail_header(file_, "has the key {} twice", printable(key));
     return true;
   }
 
+ private:
+  bool is_metadata() const { return name_ == safetensors_metadata; }
+  bool value() const {
+    if (depth_ == 1)
+      fail_header(file_, "{} must be an object", is_metadata() ? name_ : "tensor " + printable(name_));
+    return true;
+  }
+  bool start() {
+    if (depth_ >= most_json_depth) fail_header(file_, "is nested too deeply");
+    ++depth_;
+    return true;
+  }
+  bool end() {
+    --depth_;
+    return true;
+  }
+
   const InputFile& file_;
+  int depth_ = 0;
   std::string name_;
   std::set<std::string> names_, fields_;  // of the header, and of its entry `name_`
 };
@@ -193,7 +214,9 @@ SafetensorsHeader read_safetensors_header(const InputFile& file, FileSource& sou
   const std::string text = read_text(file, source);
   json root;
   try {
-    root = json::parse(text, Filter(file));
+    HeaderCheck check(file);
+    json::sax_parse(text, &check);
+    root = json::parse(text);
   } catch (const json::exception& error) {
     fail_header(file, "is not JSON: {}", json_cause(error));
   }
