@@ -10,27 +10,12 @@
 #include "pleat/ops/elementwise/kernels.h"
 #include "pleat/ops/reduce/engine.h"
 #include "pleat/ops/reduce/fold.h"
+#include "pleat/ops/reduce/read_as.h"
 #include "pleat/ops/reduce/reduce_kernel.h"
 
-/// What the files of ops/reduce share: the choice of the type to compute in, and the way from states to
-/// results on either device.
+/// What the files of ops/reduce share: the way from states to results on either device.
 
 namespace pleat::ops::reduction {
-
-/// Calls `f(Type<T>{})` with float, double or int64: the types in which numbers are read.
-template <class F>
-decltype(auto) dispatch_read(DType dtype, F&& f) {
-  if (dtype == float64) return f(Type<double>{});
-  if (is_floating(dtype)) return f(Type<float>{});
-  return f(Type<int64_t>{});
-}
-
-/// The same for results that are floating: integers are read as double and give float32.
-template <class F>
-decltype(auto) dispatch_read_floating(DType dtype, F&& f) {
-  if (is_floating(dtype) && dtype != float64) return f(Type<float>{});
-  return f(Type<double>{});
-}
 
 /// result = finish(state), converted to `dtype`.
 template <class Operation, class Finish>

@@ -6,11 +6,13 @@
 #include "pleat/core/base/checked_math.h"
 #include "pleat/core/base/simd.h"
 #include "pleat/core/parallel/parallel.h"
+#include "pleat/core/tensor/copy.h"
 #include "pleat/core/tensor/create.h"
 #include "pleat/core/tensor/transpose.h"
 #include "pleat/ops/elementwise/arithmetic_functors.h"
+#include "pleat/ops/reduce/fold.h"
 #include "pleat/ops/reduce/lines.h"
-#include "pleat/ops/reduce/reduce_to.h"
+#include "pleat/ops/reduce/read_as.h"
 #include "pleat/ops/reduce/scan_kernels.h"
 
 namespace pleat::ops {
