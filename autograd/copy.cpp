@@ -45,8 +45,7 @@ const Tensor& copy_(const Tensor& x, const Tensor& from) {
   } else {
     ops::copy_into(x, from);
   }
-  call.gives(x);
-  return x;
+  return call.gives(x);
 }
 
 }  // namespace pleat

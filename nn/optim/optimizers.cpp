@@ -2,6 +2,7 @@
 #include "pleat/nn/optim/optimizers.h"
 
 #include <bit>
+#include <tuple>
 
 #include "pleat/nn/option_checks.h"
 #include "pleat/ops/update/update.h"
@@ -22,44 +23,36 @@ struct Formula {
 
   template <class T, class... States>
   PLEAT_HOST_DEVICE void operator()(T& p, T dp, States&... states) const {
-    T* const given[] = {&p, &states...};
-    apply(p, dp, given, std::make_index_sequence<std::size(Rule::states)>{});
+    apply(p, dp, std::tie(states...), std::make_index_sequence<std::size(Rule::states)>{});
   }
 
  private:
-  template <class T, std::size_t... K>
-  PLEAT_HOST_DEVICE void apply(T& p, T dp, T* const* given, std::index_sequence<K...>) const {
+  template <class T, class Given, std::size_t... K>
+  PLEAT_HOST_DEVICE void apply(T& p, T dp, const Given& given, std::index_sequence<K...>) const {
     rule(p, dp, state<K>(given)...);
   }
-  template <std::size_t k, class T>
-  PLEAT_HOST_DEVICE static decltype(auto) state([[maybe_unused]] T* const* given) {
-    if constexpr ((used >> k & 1) != 0) {
-      constexpr int place = 1 + std::popcount(used & ((1U << k) - 1));
-      return (*given[place]);
-    } else {
+  template <std::size_t k, class Given>
+  PLEAT_HOST_DEVICE static decltype(auto) state([[maybe_unused]] const Given& given) {
+    if constexpr ((used >> k & 1) != 0)
+      return std::get<std::popcount(used & ((1U << k) - 1))>(given);
+    else
       return Unused{};
-    }
   }
 };
 
-unsigned used_states(const RuleUpdate& update) {
-  unsigned used = 0;
-  for (std::size_t k = 0; k < update.states.size(); ++k) used |= unsigned{update.states[k].defined()} << k;
-  return used;
-}
-
 /// Makes the updates that use these states; none where the rule needs others always.
 template <class Rule, unsigned used>
-void update_with(const std::string& optimizer, std::span<const RuleUpdate> updates) {
+void update_with(const std::string& optimizer, std::span<RuleUpdate> updates) {
   using F = Formula<Rule, used>;
   std::vector<ops::Update<F>> chosen;
-  for (const RuleUpdate& update : updates) {
-    if (used_states(update) != used) continue;
-    ops::Update<F> one{{std::get<Rule>(update.rule)}, {update.param, update.grad}, update.count};
+  chosen.reserve(updates.size());
+  for (RuleUpdate& update : updates) {
+    if (update.used != used) continue;
+    ops::Update<F>& one = chosen.emplace_back(ops::Update<F>{
+        {std::get<Rule>(update.rule)}, {std::move(update.param), std::move(update.grad)}, update.count});
     auto next = one.tensors.begin() + 2;
-    for (const Tensor& state : update.states)
-      if (state.defined()) *next++ = state;
-    chosen.push_back(std::move(one));
+    for (Tensor& state : update.states)
+      if (state.defined()) *next++ = std::move(state);
   }
   if (!chosen.empty()) ops::update(optimizer, chosen);
 }
@@ -73,12 +66,10 @@ constexpr bool can_use(unsigned used) {
 
 }  // namespace
 
-void check_ranges(const char* optimizer, std::span<const RangedOption> options) {
-  for (const auto& [option, value, range] : options) {
-    if (range == Range::at_least_0) check_at_least_0(optimizer, option, value);
-    if (range == Range::fraction) check_fraction(optimizer, option, value);
-    if (range == Range::share) check_share(optimizer, option, value);
-  }
+void check_range(const char* optimizer, const char* option, double value, Range range) {
+  if (range == Range::at_least_0) check_at_least_0(optimizer, option, value);
+  if (range == Range::fraction) check_fraction(optimizer, option, value);
+  if (range == Range::share) check_share(optimizer, option, value);
 }
 
 void SGDRule::check(const SGDOptions& o) {
@@ -87,7 +78,7 @@ void SGDRule::check(const SGDOptions& o) {
                            o.dampening);
 }
 
-void update_by_rule(const std::string& optimizer, std::span<const RuleUpdate> updates) {
+void update_by_rule(const std::string& optimizer, std::span<RuleUpdate> updates) {
   const auto update_all = [&]<class Rule, unsigned... used>(const Rule&,
                                                             std::integer_sequence<unsigned, used...>) {
     const auto update_some = [&]<unsigned some>() {

@@ -465,19 +465,15 @@ struct RuleUpdate {
   Tensor param, grad;
   std::array<Tensor, 3> states;
   ops::StepCount count;
+  unsigned used;  ///< a bit for each state
 };
-/// Makes updates of one rule together.
-void update_by_rule(const std::string& optimizer, std::span<const RuleUpdate> updates);
+/// Makes updates of one rule together, whose tensors it takes.
+void update_by_rule(const std::string& optimizer, std::span<RuleUpdate> updates);
 
 /// What an option must be: finite and not negative, in [0, 1), or in [0, 1].
 enum class Range { at_least_0, fraction, share };
-struct RangedOption {
-  const char* name;
-  double value;
-  Range range;
-};
-/// Throws ValueError unless all are what they must be.
-void check_ranges(const char* optimizer, std::span<const RangedOption> options);
+/// Throws ValueError unless it is.
+void check_range(const char* optimizer, const char* option, double value, Range range);
 
 /// The optimiser of a rule.
 template <class Rule>
@@ -502,21 +498,24 @@ class RuleOptimizer : public OptimizerWith<typename Rule::Options> {
   /// What an option must be goes by its name.
   void check_options_of_group(const Options& o) const override {
     using enum Range;
-    std::vector<RangedOption> all{{"lr", o.lr, at_least_0}};
-    if constexpr (requires { o.betas; })
-      all.insert(all.end(), {{"betas[0]", o.betas[0], fraction}, {"betas[1]", o.betas[1], fraction}});
-    if constexpr (requires { o.alpha; }) all.push_back({"alpha", o.alpha, fraction});
-    if constexpr (requires { o.rho; }) all.push_back({"rho", o.rho, share});
-    if constexpr (requires { o.momentum; }) all.push_back({"momentum", o.momentum, share});
-    if constexpr (requires { o.dampening; }) all.push_back({"dampening", o.dampening, share});
-    if constexpr (requires { o.eps; }) all.push_back({"eps", o.eps, at_least_0});
-    if constexpr (requires { o.lr_decay; }) all.push_back({"lr_decay", o.lr_decay, at_least_0});
-    if constexpr (requires { o.momentum_decay; })
-      all.push_back({"momentum_decay", o.momentum_decay, at_least_0});
+    const auto check = [](const char* option, double value, Range range) {
+      check_range(Rule::name, option, value, range);
+    };
+    check("lr", o.lr, at_least_0);
+    if constexpr (requires { o.betas; }) {
+      check("betas[0]", o.betas[0], fraction);
+      check("betas[1]", o.betas[1], fraction);
+    }
+    if constexpr (requires { o.alpha; }) check("alpha", o.alpha, fraction);
+    if constexpr (requires { o.rho; }) check("rho", o.rho, share);
+    if constexpr (requires { o.momentum; }) check("momentum", o.momentum, share);
+    if constexpr (requires { o.dampening; }) check("dampening", o.dampening, share);
+    if constexpr (requires { o.eps; }) check("eps", o.eps, at_least_0);
+    if constexpr (requires { o.lr_decay; }) check("lr_decay", o.lr_decay, at_least_0);
+    if constexpr (requires { o.momentum_decay; }) check("momentum_decay", o.momentum_decay, at_least_0);
     if constexpr (requires { o.initial_accumulator_value; })
-      all.push_back({"initial_accumulator_value", o.initial_accumulator_value, at_least_0});
-    all.push_back({"weight_decay", o.weight_decay, at_least_0});
-    check_ranges(Rule::name, all);
+      check("initial_accumulator_value", o.initial_accumulator_value, at_least_0);
+    check("weight_decay", o.weight_decay, at_least_0);
     if constexpr (requires { Rule::check(o); }) Rule::check(o);
   }
   bool is_elementwise() const override { return true; }
@@ -526,15 +525,18 @@ class RuleOptimizer : public OptimizerWith<typename Rule::Options> {
   }
   void update(std::span<const ParamStep> steps) override {
     std::vector<RuleUpdate> updates;
+    updates.reserve(steps.size());
     for (const auto& [entry, grad, count] : steps) {
       Rule rule(this->options(entry.group));
       double first_state = 0;
       if constexpr (requires { rule.first_state; }) first_state = rule.first_state;
-      std::array<Tensor, 3> states;
-      for (std::size_t k = 0; k < std::size(Rule::states); ++k)
-        if (needs_state(entry.group, k)) states[k] = this->state_of(entry, k, first_state);
       if constexpr (requires { rule.first; }) rule.first = entry.before[0] + 1;
-      updates.push_back({rule, entry.param, grad, std::move(states), count});
+      RuleUpdate& one = updates.emplace_back(RuleUpdate{rule, entry.param, grad, {}, count, 0});
+      for (std::size_t k = 0; k < std::size(Rule::states); ++k) {
+        if (!needs_state(entry.group, k)) continue;
+        one.states[k] = this->state_of(entry, k, first_state);
+        one.used |= 1U << k;
+      }
     }
     update_by_rule(this->name(), updates);
   }

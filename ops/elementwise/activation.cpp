@@ -7,7 +7,6 @@
 
 #include "pleat/autograd/call.h"
 #include "pleat/core/base/format.h"
-#include "pleat/core/base/record_function.h"
 #include "pleat/core/tensor/create.h"
 #include "pleat/ops/elementwise/pointwise.h"
 #include "pleat/ops/elementwise/pointwise_linear.h"
@@ -261,8 +260,7 @@ const Tensor& relu_(const Tensor& x) {
     replace_in_place("relu_", x, relu);
   else
     ops::map_into<ops::Numbers>("relu", x.dtype(), x, std::array{x}, Relu{});
-  call.gives(x);
-  return x;
+  return call.gives(x);
 }
 
 Tensor leaky_relu(const Tensor& x, Real negative_slope) {

@@ -126,8 +126,7 @@ const Tensor& in_place(const char* op, const char* traced, const Tensor& x, cons
     });
   else
     into(x, x, other);
-  call.gives(x);
-  return x;
+  return call.gives(x);
 }
 
 }  // namespace
@@ -151,8 +150,7 @@ const Tensor& fill_(const Tensor& x, Scalar value) {
     replace_in_place("fill_", x, [&](const Tensor& before) { return full_like(before, value); });
   else
     ops::fill(x, value);
-  call.gives(x);
-  return x;
+  return call.gives(x);
 }
 
 const Tensor& add_(const Tensor& x, Number other) { return add_(x, number_like(other, x, "add_")); }

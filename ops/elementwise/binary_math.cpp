@@ -285,8 +285,7 @@ const Tensor& clamp_(const Tensor& x, ClampOptions bounds) {
     replace_in_place("clamp_", x, [&](const Tensor& before) { return clamp(before, bounds); });
   else
     clamp_into(x, x, bounds);
-  call.gives(x);
-  return x;
+  return call.gives(x);
 }
 
 const Tensor& lerp_(const Tensor& x, const Tensor& b, const Tensor& weight) {
@@ -296,8 +295,7 @@ const Tensor& lerp_(const Tensor& x, const Tensor& b, const Tensor& weight) {
     replace_in_place("lerp_", x, [&](const Tensor& before) { return lerp(before, b, weight).to(x.dtype()); });
   else
     lerp_into(x, x, b, weight);
-  call.gives(x);
-  return x;
+  return call.gives(x);
 }
 
 const Tensor& lerp_(const Tensor& x, const Tensor& b, Number weight) {

@@ -98,8 +98,7 @@ const Tensor& masked_fill_(const Tensor& x, const Tensor& mask, Scalar value) {
     check_mask("masked_fill_", "mask", mask);
     where_into("masked_fill_", x, mask, fill_value("masked_fill_", value, x), x);
   }
-  call.gives(x);
-  return x;
+  return call.gives(x);
 }
 
 namespace {

@@ -122,8 +122,7 @@ const Tensor& in_place(const char* op, const Tensor& x, std::initializer_list<Te
     replace_in_place(op, x, function);
   else
     into();
-  call.gives(x);
-  return x;
+  return call.gives(x);
 }
 
 }  // namespace

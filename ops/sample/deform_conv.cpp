@@ -8,7 +8,6 @@
 #include "pleat/autograd/call.h"
 #include "pleat/autograd/copy.h"
 #include "pleat/core/base/format.h"
-#include "pleat/core/base/record_function.h"
 #include "pleat/core/tensor/create.h"
 #include "pleat/ops/conv/problem.h"
 #include "pleat/ops/elementwise/arithmetic.h"

@@ -9,7 +9,6 @@
 #include "pleat/autograd/grad_mode.h"
 #include "pleat/core/base/checked_math.h"
 #include "pleat/core/base/format.h"
-#include "pleat/core/base/record_function.h"
 #include "pleat/core/memory/host_memory.h"
 #include "pleat/core/tensor/copy.h"
 #include "pleat/core/tensor/create.h"

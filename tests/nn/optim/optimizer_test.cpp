@@ -34,7 +34,8 @@ Options options_of(const Json& o) {
   };
   options.lr = o.at("lr").get<double>();
   read("weight_decay", options.weight_decay);
-  if (o.contains("maximize")) read("maximize", options.maximize);  // PyTorch 1.13 has none for NAdam
+  if constexpr (!std::same_as<Options, optim::NAdamOptions>)  // that of PyTorch 1.13 has none
+    read("maximize", options.maximize);
   if constexpr (requires { options.betas; }) read("betas", options.betas);
   if constexpr (requires { options.eps; }) read("eps", options.eps);
   if constexpr (requires { options.amsgrad; }) read("amsgrad", options.amsgrad);
