@@ -34,7 +34,8 @@ Options options_of(const Json& o) {
   };
   options.lr = o.at("lr").get<double>();
   read("weight_decay", options.weight_decay);
-  if constexpr (!std::same_as<Options, optim::NAdamOptions>)  // that of PyTorch 1.13 has none
+  // Those of PyTorch 1.13 have none.
+  if constexpr (!std::same_as<Options, optim::NAdamOptions> && !std::same_as<Options, optim::RAdamOptions>)
     read("maximize", options.maximize);
   if constexpr (requires { options.betas; }) read("betas", options.betas);
   if constexpr (requires { options.eps; }) read("eps", options.eps);
