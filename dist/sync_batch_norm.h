@@ -16,7 +16,7 @@ namespace pleat::dist {
 /// All ranks must call it together. Not in training, and in a job of one process, it is pleat::batch_norm.
 ///
 /// It is made of functions of the tape, and takes several passes over memory where batch_norm takes one:
-/// .deferred and the implementations' names have no meaning here. Throws ShapeError, DTypeError and
+/// the options' implementations have no meaning here. Throws ShapeError, DTypeError and
 /// ValueError as batch_norm does, ValueError also where all ranks have one value of a channel in all;
 /// DistError.
 Tensor sync_batch_norm(const Tensor& x, const Tensor& weight, const Tensor& bias, const Tensor& running_mean,

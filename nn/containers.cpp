@@ -1,48 +1,13 @@
 #include "pleat/nn/containers.h"
 
 #include <algorithm>
-#include <typeinfo>
 
 #include "pleat/core/base/format.h"
-#include "pleat/nn/activation.h"
 #include "pleat/nn/fusion.h"
-#include "pleat/nn/norm.h"
 #include "pleat/nn/record_forward.h"
 #include "pleat/ops/elementwise/arithmetic.h"
-#include "pleat/ops/matmul/linear_activation.h"
 
 namespace pleat::nn {
-namespace {
-
-/// Of an activation that does no more than limit its input; else none.
-Bounds bounds_of(const Module& module) {
-  if (typeid(module) == typeid(ReLU)) return {.min = 0};
-  if (typeid(module) == typeid(ReLU6)) return {.min = 0, .max = 6};
-  if (typeid(module) != typeid(Hardtanh)) return {};
-  const HardtanhOptions& options = static_cast<const Hardtanh&>(module).options;
-  return {.min = options.min, .max = options.max};
-}
-
-/// Of an activation that a Linear before it can compute; else none.
-LinearActivationPtr activation_of(const Module& module, const Bounds& bounds) {
-  if (bounds.any()) return linear_limit(bounds);
-  if (typeid(module) == typeid(GELU))
-    return linear_gelu(static_cast<const GELU&>(module).options.approximation);
-  if (typeid(module) == typeid(SiLU)) return linear_silu();
-  if (typeid(module) == typeid(Tanh)) return linear_tanh();
-  if (typeid(module) == typeid(Sigmoid)) return linear_sigmoid();
-  return nullptr;
-}
-
-bool wants_moments(const Module& module) {
-  const auto is = [&](const std::type_info& type) { return typeid(module) == type; };
-  return module.training() && (is(typeid(BatchNorm1d)) || is(typeid(BatchNorm2d)) || is(typeid(BatchNorm3d)));
-}
-
-/// Records a call whose work the module before it has done.
-void show_done(const Module& module, const Tensor& x) { const RecordForward range(module, x); }
-
-}  // namespace
 
 void Members::operator()(std::string_view name, AnyModule& child) {
   if (child.defined()) (*this)(name, child.get());
@@ -106,41 +71,17 @@ void ModuleList::throw_wrong_type(int64_t index, const Module& module) const {
   fail<ValueError>("{}: module {} is a {}, not what was asked for", type_name(), index, module.type_name());
 }
 
-Tensor Sequential::forward(const Tensor& x) {
-  Epilogue nothing;
-  return run(x, nothing);
-}
-
-Tensor Sequential::forward_with(const Tensor& x, Epilogue& after) {
-  return typeid(*this) == typeid(Sequential) ? run(x, after) : forward(x);
-}
-
-Tensor Sequential::run(const Tensor& x, Epilogue& after) {
-  Tensor y = x;
-  for (Iterator at = begin(), last = end(); at != last;) {
-    Module& module = *at++;
-    if (at == last) return module(y, after);
-    const Bounds bounds = bounds_of(*at);
-    const bool limits = bounds.any();
-    Epilogue next{.bounds = bounds,
-                  .activation = activation_of(*at, bounds),
-                  .deferred = !limits || std::next(at) != last,
-                  .moments = wants_moments(*at)};
-    y = module(y, next);
-    if ((limits && next.done) || next.activated) show_done(*at++, y);
-  }
-  return y;
-}
+Tensor Sequential::forward(const Tensor& x) { return run_fused(*this, x); }
 
 Tensor Residual::forward(const Tensor& x) {
   check_not_moved_from();
   const Tensor side = shortcut.defined() ? shortcut(x) : x;
-  Epilogue after{.addend = side, .bounds = activation.defined() ? bounds_of(activation.get()) : Bounds()};
-  const Tensor main = body.get()(x, after);
-  if (after.done) {
+  Tail tail{.addend = side, .bounds = activation.defined() ? bounds_of(activation.get()) : Bounds()};
+  const Tensor main = run_fused(body.get(), x, tail);
+  if (tail.done) {
     if (!activation.defined()) return main;
-    if (!after.bounds.any()) return activation(main);
-    show_done(activation.get(), main);
+    if (!tail.bounds.any()) return activation(main);
+    const RecordForward shown(activation.get(), main);
     return main;
   }
   check<ShapeError>(

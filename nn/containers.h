@@ -169,11 +169,7 @@ class Sequential : public ModuleList {
  public:
   using ModuleList::ModuleList;
   Tensor forward(const Tensor& x) override;
-  Tensor forward_with(const Tensor& x, Epilogue& after) override;
   std::string type_name() const override { return "Sequential"; }
-
- private:
-  Tensor run(const Tensor& x, Epilogue& after);
 };
 
 struct ResidualOptions {

@@ -7,7 +7,6 @@
 
 #include "pleat/core/base/format.h"
 #include "pleat/core/tensor/create.h"
-#include "pleat/nn/fusion.h"
 #include "pleat/nn/init.h"
 #include "pleat/nn/options_text.h"
 #include "pleat/ops/conv/conv.h"
@@ -106,40 +105,24 @@ Conv<dims>::Conv(ConvModuleOptions o)
   if (o.bias) bias = make_bias(weight, o.out_channels);
 }
 
-namespace {
+namespace {}  // namespace
 
-/// The forward of a module, with options in place of its own.
 template <int dims>
-Tensor convolve(const Conv<dims>& module, const Tensor& x, const pleat::ConvOptions& options) {
-  const auto run = [&module](const Tensor& input, const pleat::ConvOptions& o) {
+Tensor Conv<dims>::forward(const Tensor& x) {
+  const auto run = [this](const Tensor& input, const pleat::ConvOptions& o) {
     if constexpr (dims == 1)
-      return conv1d(input, module.weight, module.bias, o);
+      return conv1d(input, weight, bias, o);
     else if constexpr (dims == 2)
-      return conv2d(input, module.weight, module.bias, o);
+      return conv2d(input, weight, bias, o);
     else
-      return conv3d(input, module.weight, module.bias, o);
+      return conv3d(input, weight, bias, o);
   };
-  const PadMode mode = pad_mode(module.type_name(), module.padding_mode);
+  const PadMode mode = pad_mode(type_name(), padding_mode);
   // For an input of another rank the convolution throws.
   if (mode == PadMode::constant || (x.rank() != dims + 1 && x.rank() != dims + 2)) return run(x, options);
   pleat::ConvOptions unpadded = options;
   unpadded.padding = 0;
-  return run(pad(x, pad_widths(module.type_name(), module.weight, options), {.mode = mode}), unpadded);
-}
-
-}  // namespace
-
-template <int dims>
-Tensor Conv<dims>::forward(const Tensor& x) {
-  return convolve(*this, x, options);
-}
-
-template <int dims>
-Tensor Conv<dims>::forward_with(const Tensor& x, Epilogue& after) {
-  if (typeid(*this) != typeid(Conv)) return forward(x);
-  pleat::ConvOptions own = options;
-  own.moments = after.moments;
-  return convolve(*this, x, own);
+  return run(pad(x, pad_widths(type_name(), weight, options), {.mode = mode}), unpadded);
 }
 
 template <int dims>

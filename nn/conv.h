@@ -34,7 +34,6 @@ class Conv : public Module {
  public:
   explicit Conv(ConvModuleOptions options);
   Tensor forward(const Tensor& x) override;
-  Tensor forward_with(const Tensor& x, Epilogue& after) override;
   void members(Members& m) override;
   std::string type_name() const override { return "Conv" + std::to_string(dims) + "d"; }
   std::string options_text() const override;

@@ -1,17 +1,20 @@
 #pragma once
 
-#include <memory>
-
 #include "pleat/core/base/policy.h"
 #include "pleat/core/tensor/tensor.h"
+#include "pleat/nn/module.h"
 #include "pleat/ops/spatial/bounds.h"
 
-/// Modules that compute what follows them in their own pass over memory. Sequential passes an activation to
-/// the module before it, and Residual passes its addition and its activation to the last module of the body,
-/// where that module can compute them: BatchNorm an addition and a ReLU, ReLU6 or Hardtanh; Linear, on the
-/// CPU in float32 and float64, these and a GELU, SiLU, Tanh or Sigmoid after it. Results are the same but for
-/// rounding (a sum in a half type is rounded once instead of twice). Names and modules are the same, too. In
-/// a profile the module whose work another has done shows with nothing in it.
+/// Modules that are computed together. Sequential, with those inside it, and Residual make of
+///
+/// - a convolution beside batch norms conv_norm_act and norm_act_conv (ops/conv/conv_norm_act.h);
+/// - a BatchNorm and the ReLU, ReLU6 or Hardtanh behind it, and at the end of a Residual's body also the
+///   addition, one batch_norm;
+/// - a Linear and the ReLU, ReLU6, Hardtanh, GELU, SiLU, Tanh or Sigmoid behind it, on the CPU in float32 and
+///   float64, one pass over memory.
+///
+/// Results are the same but for rounding (a sum in a half type is rounded once instead of twice). Names and
+/// modules are the same, too. In a profile the module whose work another has done shows with nothing in it.
 ///
 /// Nothing is fused
 ///
@@ -19,11 +22,9 @@
 /// - for a class derived from one of these: its forward may compute something else;
 /// - where sizes, types or devices of the summands differ: the addition handles or refuses them.
 
-namespace pleat {
-class LinearActivation;
-}
-
 namespace pleat::nn {
+
+class Sequential;
 
 struct FusionPolicyOptions {
   bool enabled = true;
@@ -32,20 +33,19 @@ struct FusionPolicyOptions {
 /// Sets for a scope whether modules are fused: `nn::FusionPolicy guard{{.enabled = false}};`
 using FusionPolicy = Policy<FusionPolicyOptions>;
 
-/// The computation after a module: y = forward(x) + addend, within bounds. A module that can compute it in
-/// its own pass overrides Module::forward_with and marks here what it has computed; the caller
-/// computes the rest.
-struct Epilogue {
-  Tensor addend = {};  ///< or undefined
-  Bounds bounds = {};  ///< those of a ReLU, ReLU6 or Hardtanh
-  bool done = false;
-  /// The activation after the module, bounds among them, for Linear; and whether it was computed.
-  std::shared_ptr<const LinearActivation> activation = {};
-  bool activated = false;
-  /// The next module reads the result, and nobody else: it may be computed there (BatchNormOptions).
-  bool deferred = false;
-  /// The next module is a batch norm that wants the moments of the result (ConvOptions).
-  bool moments = false;
+/// What is to be computed of a module's result y: y + addend within bounds.
+struct Tail {
+  Tensor addend = {};
+  Bounds bounds = {};
+  bool done = false;  ///< whether it was
 };
+
+/// What an activation that does no more than limit its input limits it to; of others no bounds.
+Bounds bounds_of(const Module& module);
+
+/// Calls the modules of a sequence, one after the other, those of a Sequential inside it in its place.
+Tensor run_fused(const Sequential& sequence, const Tensor& x);
+/// Calls a module, and computes the tail where the last module in it can.
+Tensor run_fused(Module& module, const Tensor& x, Tail& tail);
 
 }  // namespace pleat::nn

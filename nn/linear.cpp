@@ -1,13 +1,10 @@
 #include "pleat/nn/linear.h"
 
 #include <cmath>
-#include <typeinfo>
 
 #include "pleat/core/base/format.h"
 #include "pleat/core/tensor/create.h"
-#include "pleat/nn/fusion.h"
 #include "pleat/nn/init.h"
-#include "pleat/ops/matmul/linear_activation.h"
 #include "pleat/ops/matmul/matmul.h"
 
 namespace pleat::nn {
@@ -25,12 +22,6 @@ Linear::Linear(LinearOptions o) : options{.precision = o.precision} {
 }
 
 Tensor Linear::forward(const Tensor& x) { return linear(x, weight, bias, options); }
-
-Tensor Linear::forward_with(const Tensor& x, Epilogue& after) {
-  if (typeid(*this) != typeid(Linear) || !after.activation || !fuses_activation(x, weight)) return forward(x);
-  after.activated = true;
-  return linear(x, weight, bias, options, after.activation);
-}
 
 void Linear::members(Members& m) {
   m("weight", weight);

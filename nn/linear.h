@@ -21,7 +21,6 @@ class Linear : public Module {
  public:
   explicit Linear(LinearOptions o);
   Tensor forward(const Tensor& x) override;
-  Tensor forward_with(const Tensor& x, Epilogue& after) override;
   void members(Members& m) override;
   std::string type_name() const override { return "Linear"; }
   std::string options_text() const override;

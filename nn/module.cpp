@@ -15,7 +15,6 @@
 #include "pleat/core/base/precision.h"
 #include "pleat/core/base/thread_object.h"
 #include "pleat/core/tensor/copy.h"
-#include "pleat/nn/fusion.h"
 #include "pleat/nn/listing.h"
 #include "pleat/ops/conv/options.h"
 
@@ -187,14 +186,6 @@ Tensor Module::operator()(const Tensor& x) {
   });
 }
 
-Tensor Module::forward_with(const Tensor& x, Epilogue&) { return forward(x); }
-
-Tensor Module::operator()(const Tensor& x, Epilogue& after) {
-  if (!observers->empty() || !FusionPolicy::current().enabled) return (*this)(x);
-  const RecordForward range(*this, x);
-  return range.run([&] { return forward_with(x, after); });
-}
-
 void Module::train(Flag training) {
   apply([training](Module& module) { module.training_ = training; });
 }
@@ -278,6 +269,7 @@ LoadReport Module::load_state_dict(const StateDict& state, LoadOptions options) 
   return copy_state("load_state_dict: " + type_name(), state_dict(), state, options);
 }
 
+bool ForwardObserver::any() { return !observers->empty(); }
 ForwardObserver::ForwardObserver() { observers->push_back(this); }
 ForwardObserver::~ForwardObserver() { std::erase(*observers, this); }
 

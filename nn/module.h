@@ -36,7 +36,6 @@ namespace pleat::nn {
 
 class Module;
 class AnyModule;
-struct Epilogue;
 
 namespace detail {
 class Listing;
@@ -111,9 +110,6 @@ class Module {
   /// The function. A module of several inputs declares a forward of its own (see
   /// nn/record_forward.h). This one then throws Error.
   virtual Tensor forward(const Tensor& x);
-  /// forward(x), and the computation after it where the module can compute both in one pass; see
-  /// nn/fusion.h. A class whose forward may be overridden checks first that it is not.
-  virtual Tensor forward_with(const Tensor& x, Epilogue& after);
   /// Lists parameters, buffers and children.
   virtual void members(Members& m);
   /// The class without namespaces: "Conv2d".
@@ -123,8 +119,6 @@ class Module {
 
   /// Calls forward and tells every ForwardObserver of this thread.
   Tensor operator()(const Tensor& x);
-  /// The same with forward_with.
-  Tensor operator()(const Tensor& x, Epilogue& after);
 
   /// Training mode, in which dropout drops and batch norm uses the batch's statistics. True at the
   /// start. Throws ValueError when it is true, but a module whose forward calls this one is in
@@ -199,6 +193,8 @@ class ForwardObserver {
   ForwardObserver(const ForwardObserver&) = delete;
   ForwardObserver& operator=(const ForwardObserver&) = delete;
 
+  /// Whether this thread has one.
+  static bool any();
   virtual void enter(Module& module, const Tensor& input) = 0;
   /// `output` is undefined when forward threw. Must not throw.
   virtual void leave(Module& module, const Tensor& input, const Tensor& output) = 0;

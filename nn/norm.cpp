@@ -1,12 +1,10 @@
 #include "pleat/nn/norm.h"
 
 #include <algorithm>
-#include <typeinfo>
 
 #include "pleat/core/base/format.h"
 #include "pleat/core/tensor/copy.h"
 #include "pleat/core/tensor/create.h"
-#include "pleat/nn/fusion.h"
 #include "pleat/nn/option_checks.h"
 #include "pleat/ops/norm/norm.h"
 #include "pleat/ops/spatial/channels_hint.h"
@@ -43,36 +41,32 @@ BatchNorm<dims>::BatchNorm(BatchNormModuleOptions o) : options(std::move(o)) {
 
 template <int dims>
 Tensor BatchNorm<dims>::forward(const Tensor& x) {
-  return run(x, {}, options.bounds, false);
+  check_rank(x);
+  const BatchNormOptions call = operands().options;
+  if (function) return function(x, weight, bias, running_mean, running_var, call);
+  return batch_norm(x, weight, bias, running_mean, running_var, call);
 }
 
 template <int dims>
-Tensor BatchNorm<dims>::forward_with(const Tensor& x, Epilogue& after) {
-  if (typeid(*this) != typeid(BatchNorm) || function) return forward(x);
-  const Tensor& addend = after.addend;
-  if (options.bounds.any() && (addend.defined() || after.bounds.any())) return forward(x);
-  if (addend.defined() &&
-      (addend.shape() != x.shape() || addend.dtype() != x.dtype() || addend.device() != x.device()))
-    return forward(x);
-  after.done = true;
-  return run(x, addend, options.bounds.any() ? options.bounds : after.bounds, after.deferred);
+BatchNormOperands BatchNorm<dims>::operands(const Tensor& residual, const Bounds& bounds) const {
+  return {weight,
+          bias,
+          running_mean,
+          running_var,
+          {.training = training() || !running_mean.defined(),
+           .momentum = options.momentum,
+           .eps = options.eps,
+           .residual = residual,
+           .bounds = bounds.any() ? bounds : options.bounds,
+           .num_batches_tracked = num_batches_tracked,
+           .implementation = options.implementation}};
 }
 
 template <int dims>
-Tensor BatchNorm<dims>::run(const Tensor& x, const Tensor& residual, const Bounds& bounds, bool deferred) {
+void BatchNorm<dims>::check_rank(const Tensor& x) const {
   check<ShapeError>(x.rank() == dims + 2 || (dims == 1 && x.rank() == 2), "{}: needs [N, C{}], got {}{}",
                     type_name(), dims == 1 ? "] or [N, C, L" : ", spatial...", x.describe(),
                     dims > 1 && x.rank() == dims + 1 ? "; unsqueeze(x, 0) makes a batch of one sample" : "");
-  const BatchNormOptions call{.training = training() || !running_mean.defined(),
-                              .momentum = options.momentum,
-                              .eps = options.eps,
-                              .residual = residual,
-                              .bounds = bounds,
-                              .num_batches_tracked = num_batches_tracked,
-                              .deferred = deferred,
-                              .implementation = options.implementation};
-  if (function) return function(x, weight, bias, running_mean, running_var, call);
-  return batch_norm(x, weight, bias, running_mean, running_var, call);
 }
 
 template <int dims>

@@ -33,7 +33,11 @@ class BatchNorm : public Module {
  public:
   explicit BatchNorm(BatchNormModuleOptions options);
   Tensor forward(const Tensor& x) override;
-  Tensor forward_with(const Tensor& x, Epilogue& after) override;
+  /// A call of batch_norm in the module's mode, with an addend and bounds beside the module's own (see
+  /// BatchNormOptions), for conv_norm_act and norm_act_conv: `norm.operands(shortcut, {.min = 0})`.
+  BatchNormOperands operands(const Tensor& residual = {}, const Bounds& bounds = {}) const;
+  /// Throws ShapeError unless x has the rank that forward takes.
+  void check_rank(const Tensor& x) const;
   void members(Members& m) override;
   std::string type_name() const override { return "BatchNorm" + std::to_string(dims) + "d"; }
   std::string options_text() const override;
@@ -43,9 +47,6 @@ class BatchNorm : public Module {
   Tensor num_batches_tracked;  ///< int64
   BatchNormModuleOptions options;
   BatchNormFunction function;  ///< called instead of pleat::batch_norm; dist::convert_sync_batch_norm sets it
-
- private:
-  Tensor run(const Tensor& x, const Tensor& residual, const Bounds& bounds, bool deferred);
 };
 
 using BatchNorm1d = BatchNorm<1>;

@@ -133,7 +133,7 @@ class CudaGraph::Impl final : public Capture {
     memory_stream_ = outside_;
     const Tensor memory = empty(shape, {.dtype = dtype, .device = device_});
     memory_stream_ = stream_.native();
-    keep(memory.impl().storage->bytes());
+    keep(memory.impl().storage->bytes);
     return memory;
   }
   void* memory_stream() const override { return memory_stream_; }

@@ -49,7 +49,7 @@ bool lie_alike(const Tensor& a, const Tensor& b) {
 bool copied_by_transfer(const Tensor& to, const Tensor& from) {
   const bool across = to.device() != from.device();
   if (!across &&
-      (to.device().is_cpu() || to.impl().storage->bytes().get() == from.impl().storage->bytes().get()))
+      (to.device().is_cpu() || to.impl().storage->bytes.get() == from.impl().storage->bytes.get()))
     return false;
   if (to.dtype() == from.dtype() && lie_alike(to, from))
     cuda::transfer(to, from, false);

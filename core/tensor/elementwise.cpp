@@ -86,7 +86,7 @@ std::pair<const std::byte*, const std::byte*> byte_range(const Tensor& t) {
 }
 
 bool share_bytes(const Tensor& a, const Tensor& b) {
-  if (a.impl().storage->bytes().get() != b.impl().storage->bytes().get()) return false;
+  if (a.impl().storage->bytes.get() != b.impl().storage->bytes.get()) return false;
   const auto [a_first, a_end] = byte_range(a);
   const auto [b_first, b_end] = byte_range(b);
   return a_first < b_end && b_first < a_end;

@@ -38,7 +38,7 @@ Tensor pin_memory(const Tensor& x) {
 }
 
 bool is_pinned(const Tensor& x) {
-  const GiveBack* from = std::get_deleter<GiveBack>(x.impl().storage->bytes());
+  const GiveBack* from = std::get_deleter<GiveBack>(x.impl().storage->bytes);
   return from != nullptr && from->cache == &cache();
 }
 

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <any>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -44,8 +43,6 @@ struct TensorImpl {
   uint64_t id = 0;  ///< never used twice in a process
   Alias alias = Alias::none;
   uint64_t viewed_at = 0;  ///< of an alias: the storage's version when it was made
-  std::any note;           ///< what a function knows of the elements and leaves for those who read them
-  uint64_t noted_at = 0;   ///< the storage's version to which the note belongs
   std::shared_ptr<autograd::Slot> slot;
 };
 
@@ -99,7 +96,7 @@ class Tensor {
     return reinterpret_cast<T*>(raw());
   }
   /// The same without a type.
-  std::byte* raw() const { return impl().storage->bytes().get() + impl().offset * size_of(impl().dtype); }
+  std::byte* raw() const { return impl().storage->bytes.get() + impl().offset * size_of(impl().dtype); }
   /// The only element, converted to T. Throws ShapeError when there is not exactly one, ValueError when an
   /// integer T cannot hold it, as it does no fraction, or when a floating T would round an integer.
   template <class T = double>
@@ -164,18 +161,6 @@ class Tensor {
   /// To be called before the elements are changed in place, so that those who kept them notice.
   void begin_write() const;
   uint64_t version() const { return impl().storage->version; }
-  /// Leaves a note for those who are handed this tensor, until its elements are changed in place.
-  template <class N>
-  void set_note(std::shared_ptr<const N> note) const {
-    mutable_impl().note = std::move(note);
-    mutable_impl().noted_at = version();
-  }
-  /// The note, where it is of this type and still holds; else null.
-  template <class N>
-  std::shared_ptr<const N> note() const {
-    const auto* note = std::any_cast<std::shared_ptr<const N>>(&impl().note);
-    return note != nullptr && impl().noted_at == version() ? *note : nullptr;
-  }
 
  private:
   void require_dtype(DType wanted) const;

@@ -100,8 +100,8 @@ void set_bytes(const Tensor& to, unsigned char value) {
 }
 
 void record_stream(const Tensor& tensor, const Stream& stream) {
-  if (Capture* capture = Capture::current()) return capture->keep(tensor.impl().storage->bytes());
-  pleat::record_stream(tensor.impl().storage->bytes(), StreamId{stream.device().index, stream.native()});
+  if (Capture* capture = Capture::current()) return capture->keep(tensor.impl().storage->bytes);
+  pleat::record_stream(tensor.impl().storage->bytes, StreamId{stream.device().index, stream.native()});
 }
 
 }  // namespace pleat::cuda

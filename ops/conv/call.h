@@ -10,8 +10,6 @@
 
 namespace pleat::ops {
 
-class NormalizedBy;
-
 /// One pass with its operands, checked: what an implementation is chosen for, and computes.
 struct ConvCall {
   const char* op = nullptr;
@@ -19,11 +17,7 @@ struct ConvCall {
   ConvProblem problem = {};
   std::string requested = {};  ///< the implementation that the options or the policy name; may be empty
   Tensor x = {}, w = {}, dy = {}, bias = {};  ///< those that the pass reads; the others are undefined
-  /// Whether the result of a forward is to have a note of its Moments, as far as the implementation makes
-  /// them on the way.
-  bool moments = false;
-  /// How x was made; not null: the result of a backward_input is to have a note of its GradientSums likewise.
-  std::shared_ptr<const NormalizedBy> normalized_by = {};
+  ConvFusion* fusion = nullptr;               ///< what is computed beside it, if anything
 
   /// Whether there is nothing to compute.
   bool is_empty() const;

@@ -7,17 +7,19 @@
 #include "pleat/autograd/autocast.h"
 #include "pleat/autograd/call.h"
 #include "pleat/autograd/copy.h"
+#include "pleat/autograd/grad_mode.h"
 #include "pleat/autograd/tape.h"
 #include "pleat/core/base/checked_math.h"
 #include "pleat/core/base/format.h"
 #include "pleat/ops/conv/call.h"
 #include "pleat/ops/conv/conv_kernels.h"
+#include "pleat/ops/conv/conv_norm_act.h"
+#include "pleat/ops/conv/fusion.h"
 #include "pleat/ops/conv/problem.h"
 #include "pleat/ops/elementwise/arithmetic.h"
 #include "pleat/ops/one_type.h"
 #include "pleat/ops/shape/pad.h"
 #include "pleat/ops/shape/shape.h"
-#include "pleat/ops/spatial/channel_affine.h"
 #include "pleat/ops/spatial/channels_hint.h"
 
 /// The three passes of a convolution are each other's derivatives: every one of them is bilinear, so each
@@ -26,37 +28,80 @@
 namespace pleat {
 namespace {
 
-/// As the raw functions call themselves. Of a checked weight.
+/// Of a checked weight.
 std::string op_name(const Tensor& w) { return "conv" + std::to_string(w.rank() - 2) + "d"; }
 
-Tensor backward_input(const Tensor& dy, const Tensor& w, const Shape& input_shape, const ConvOptions& options,
-                      const std::shared_ptr<const ops::NormalizedBy>& normalized_by = {});
+Tensor backward_input(const Tensor& dy, const Tensor& w, const Shape& input_shape,
+                      const ConvOptions& options);
 Tensor backward_weight(const Tensor& dy, const Tensor& x, const Shape& weight_shape,
                        const ConvOptions& options);
 
-Tensor forward(const Tensor& x, const Tensor& w, const Tensor& bias, const ConvOptions& options) {
-  const Tensor y = ops::conv_forward(x, w, bias, options);
+Tensor backward_bias(const Tensor& dy) {
+  return record("conv_backward_bias", ops::conv_backward_bias(dy),
+                {grad_of(dy, [shape = dy.shape()](const Tensor& db) {
+                  Shape kept(shape.size(), 1);
+                  kept[1] = shape[1];
+                  return expand(reshape(db, kept), shape);
+                })});
+}
+
+Tensor forward(const Tensor& x, const Tensor& w, const Tensor& bias, const ConvOptions& options,
+               ops::ConvFusion* fusion = nullptr) {
+  const Tensor y = ops::conv_forward(x, w, bias, options, fusion);
   std::vector<Derivative> derivatives = {
-      grad_of(x, [w = saved(w), shape = x.shape(), options, by = x.note<ops::NormalizedBy>()](
-                     const Tensor& dy) { return backward_input(dy, *w, shape, options, by); }),
+      grad_of(x, [w = saved(w), shape = x.shape(),
+                  options](const Tensor& dy) { return backward_input(dy, *w, shape, options); }),
       grad_of(w, [x = saved(x), shape = w.shape(), options](const Tensor& dy) {
         return backward_weight(dy, *x, shape, options);
       })};
-  if (bias.defined())
-    derivatives.push_back(grad_of(bias, [](const Tensor& dy) {
-      return record("conv_backward_bias", ops::conv_backward_bias(dy),
-                    {grad_of(dy, [shape = dy.shape()](const Tensor& db) {
-                      Shape kept(shape.size(), 1);
-                      kept[1] = shape[1];
-                      return expand(reshape(db, kept), shape);
-                    })});
-    }));
+  if (bias.defined()) derivatives.push_back(grad_of(bias, backward_bias));
   return record(op_name(w), y, std::move(derivatives));
 }
 
-Tensor backward_input(const Tensor& dy, const Tensor& w, const Shape& input_shape, const ConvOptions& options,
-                      const std::shared_ptr<const ops::NormalizedBy>& normalized_by) {
-  const Tensor dx = ops::conv_backward_input(dy, w, input_shape, options, normalized_by);
+/// Of what a norm makes of x, as one node: the gradient of the norm's result is not written where the
+/// convolution sums it up, and neither is that result where the convolution reads x.
+Tensor forward_normalized(const Tensor& x, const PendingNorm& norm, const Tensor& w, const Tensor& bias,
+                          const ConvOptions& options, ops::ConvFusion& fusion) {
+  fusion.by = norm.by.get();
+  const Tensor y = ops::conv_forward(x, w, bias, options, &fusion);
+  const auto gradients = [x = saved(x), weight = saved(norm.weight), shift = saved(norm.bias),
+                          mean = saved(norm.mean), rstd = saved(norm.rstd), by = norm.by, of = norm.options,
+                          input = saved(fusion.input), w = saved(w),
+                          options](const Grads& dys, const Needs& needs) {
+    const Tensor& dy = dys[0];
+    const bool into_norm = needs[0] || needs[1] || needs[2];
+    Grads grads(5);
+    if (grad_enabled()) {
+      const auto again = std::make_shared<PendingNorm>(PendingNorm{*weight, *shift, *mean, *rstd, of, by});
+      if (into_norm)
+        grads = batch_norm_gradients(backward_input(dy, *w, (*x).shape(), options), *x, *weight, *shift,
+                                     *mean, *rstd, {}, of, needs);
+      grads.resize(5);
+      grads[3] = needs[3] ? backward_weight(dy, value({*x, {}, again}), (*w).shape(), options) : Tensor();
+      if (needs[4]) grads[4] = backward_bias(dy);
+      return grads;
+    }
+    const Tensor made = *input;
+    ops::ConvFusion beside{.by = by.get(), .x = *x};
+    if (needs[3])
+      grads[3] = ops::conv_backward_weight(dy, made.defined() ? made : *x, (*w).shape(), options,
+                                           made.defined() ? nullptr : &beside);
+    if (needs[4]) grads[4] = ops::conv_backward_bias(dy);
+    if (into_norm) {
+      const Tensor d = ops::conv_backward_input(dy, *w, (*x).shape(), options, &beside);
+      const ops::BatchNormGrads through =
+          ops::batch_norm_backward(d, *x, *weight, *shift, *mean, *rstd, of, needs[0], "batch_norm", {}, {},
+                                   beside.sums ? &*beside.sums : nullptr);
+      grads[0] = through.x, grads[1] = through.weight, grads[2] = through.bias;
+    }
+    return grads;
+  };
+  return record("norm_act_" + op_name(w), y, {Derivative{{x, norm.weight, norm.bias, w, bias}, gradients}});
+}
+
+Tensor backward_input(const Tensor& dy, const Tensor& w, const Shape& input_shape,
+                      const ConvOptions& options) {
+  const Tensor dx = ops::conv_backward_input(dy, w, input_shape, options);
   return record(
       op_name(w) + "_backward_input", dx,
       {grad_of(dy, [w = saved(w), options](const Tensor& d) { return forward(d, *w, {}, options); }),
@@ -136,20 +181,27 @@ std::array<Tensor, 2> laid_out(const Tensor& a, const Tensor& b, const Call& cal
   return {to_format(a, format), to_format(b, format)};
 }
 
-Tensor batched_conv(const char* op, int64_t spatial_dims, const Tensor& input, const Tensor& filters,
-                    const Tensor& shifts, const ConvOptions& options) {
+FusedTensor batched_conv(const char* op, int64_t spatial_dims, const FusedTensor& input,
+                         const Tensor& filters, const Tensor& shifts, const ConvOptions& options,
+                         bool before_norm = false) {
   check_weight_rank(op, spatial_dims, filters);
-  if (input.rank() == spatial_dims + 1) {
-    if (options.groups >= 1) check_sample(op, input, checked_multiply(filters.size(1), options.groups, op));
-    return without_batch(batched_conv(op, spatial_dims, with_batch(input), filters, shifts, options));
+  if (input.x.rank() == spatial_dims + 1) {
+    const Tensor one = value(input);
+    if (options.groups >= 1) check_sample(op, one, checked_multiply(filters.size(1), options.groups, op));
+    return {without_batch(batched_conv(op, spatial_dims, {with_batch(one)}, filters, shifts, options).x)};
   }
-  const auto operands = typed(input, filters, shifts, options.format);
+  const auto operands = typed(input.x, filters, shifts, options.format);
   const Tensor& bias = operands[2];
-  const Call call(op, {input, filters, shifts},
+  const Call call(op, {input.x, filters, shifts},
                   [&] { return traced_options(op, spatial_dims, filters, options); });
   const auto [x, weight] = laid_out(
       operands[0], operands[1], [&] { return ops::forward_call(operands[0], operands[1], bias, options); });
-  return call.gives(forward(x, weight, bias, options));
+  ops::ConvFusion fusion{.wants_moments = before_norm};
+  FusedTensor y{input.norm != nullptr ? forward_normalized(x, *input.norm, weight, bias, options, fusion)
+                                      : forward(x, weight, bias, options, before_norm ? &fusion : nullptr)};
+  if (fusion.moments) y.moments = std::make_shared<ops::Moments>(*std::move(fusion.moments));
+  call.gives(y.x);
+  return y;
 }
 
 /// What a transposed convolution comes down to: the gradient of a convolution with respect to an input of
@@ -255,13 +307,37 @@ Tensor transposed_conv(const char* op, int64_t spatial_dims, const Tensor& input
 }  // namespace
 
 Tensor conv1d(const Tensor& x, const Tensor& weight, const Tensor& bias, const ConvOptions& options) {
-  return batched_conv("conv1d", 1, x, weight, bias, options);
+  return batched_conv("conv1d", 1, {x}, weight, bias, options).x;
 }
 Tensor conv2d(const Tensor& x, const Tensor& weight, const Tensor& bias, const ConvOptions& options) {
-  return batched_conv("conv2d", 2, x, weight, bias, options);
+  return batched_conv("conv2d", 2, {x}, weight, bias, options).x;
 }
 Tensor conv3d(const Tensor& x, const Tensor& weight, const Tensor& bias, const ConvOptions& options) {
-  return batched_conv("conv3d", 3, x, weight, bias, options);
+  return batched_conv("conv3d", 3, {x}, weight, bias, options).x;
+}
+
+FusedTensor fused_conv(const FusedTensor& x, const Tensor& weight, const Tensor& bias,
+                       const ConvOptions& options, bool before_norm) {
+  check<ShapeError>(weight.rank() >= 3 && weight.rank() <= 5,
+                    "conv: the weight needs 3 to 5 dimensions [K, C / groups, kernel...], got {}", weight);
+  const int64_t dims = weight.rank() - 2;
+  return batched_conv(dims == 1   ? "conv1d"
+                      : dims == 2 ? "conv2d"
+                                  : "conv3d",
+                      dims, x, weight, bias, options, before_norm);
+}
+
+Tensor conv_norm_act(const Tensor& x, const Tensor& weight, const Tensor& bias, const BatchNormOperands& norm,
+                     const ConvOptions& options) {
+  return value(fused_norm(fused_conv({x}, weight, bias, options, norm.options.training), norm, false));
+}
+
+Tensor norm_act_conv(const Tensor& x, const BatchNormOperands& norm, const Tensor& weight, const Tensor& bias,
+                     const ConvOptions& options) {
+  // The norm changes its running statistics, so the convolution's operands are checked before it.
+  const auto [input, filters, shifts] = typed(x, weight, bias, options.format);
+  (void)ops::forward_call(input, filters, shifts, options);
+  return fused_conv(fused_norm({x}, norm, true), weight, bias, options, false).x;
 }
 
 Tensor conv_transpose1d(const Tensor& x, const Tensor& weight, const Tensor& bias,

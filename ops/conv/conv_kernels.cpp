@@ -6,9 +6,9 @@
 #include "pleat/core/tensor/copy.h"
 #include "pleat/core/tensor/create.h"
 #include "pleat/ops/conv/call.h"
+#include "pleat/ops/conv/fusion.h"
 #include "pleat/ops/conv/problem.h"
 #include "pleat/ops/reduce/kernels.h"
-#include "pleat/ops/spatial/channel_affine.h"
 
 /// Convolutions as functions: each checks its call, has an implementation chosen and gives it operands in the
 /// type and layout that it takes. The result is converted to what the caller asked for.
@@ -103,43 +103,50 @@ Tensor ConvCall::run(const ConvImplementation& implementation) const {
   };
   // Whether the result stays as the implementation writes it.
   const bool is_final = solved.dtype == problem.dtype && problem.result_format.value_or(format) == format;
+  // A simplified problem may have columns of pixels for channels.
+  const bool keeps_channels = solved.in_channels == problem.in_channels;
   Tensor result;
   switch (pass) {
     case ConvPass::forward: {
       result = make(problem.output_shape());
       if (is_empty()) break;
-      const Tensor own_x = as_input(x), own_w = as_weight(w), y = as_output(result);
+      const Tensor own_w = as_weight(w), y = as_output(result);
       const Tensor own_bias =
           bias.defined() ? to_format(cast(bias, solved.dtype), MemoryFormat::contiguous) : Tensor();
-      const auto sums = std::make_shared<Moments>();
-      if (moments && is_final &&
-          implementation.forward_with_moments(solved, own_x, own_w, own_bias, y, *sums))
-        result.set_note<Moments>(sums);
-      else
-        implementation.forward(solved, own_x, own_w, own_bias, y);
+      const auto fused = [&](const Tensor& from) {
+        return implementation.fused_forward(solved, as_input(from), own_w, own_bias, y, *fusion);
+      };
+      if (fusion != nullptr) fusion->wants_moments &= is_final;
+      if (fusion != nullptr && fusion->by != nullptr) {
+        if (keeps_channels && fused(x)) break;
+        fusion->input = normalized(*std::exchange(fusion->by, nullptr), x);
+      }
+      const Tensor& input = fusion != nullptr && fusion->input.defined() ? fusion->input : x;
+      if (fusion == nullptr || !fusion->wants_moments || !fused(input))
+        implementation.forward(solved, as_input(input), own_w, own_bias, y);
       break;
     }
     case ConvPass::backward_input: {
       result = make(problem.input_shape());
       if (is_empty()) break;
       const Tensor own_dy = as_output(dy), own_w = as_weight(w), dx = as_input(result);
-      const auto sums = std::make_shared<GradientSums>();
-      sums->of = normalized_by;
-      // A simplified problem may have columns of pixels for channels.
-      if (normalized_by != nullptr && is_final && solved.in_channels == problem.in_channels &&
-          lie_alike(normalized_by->x(), result) &&
-          implementation.backward_input_with_sums(solved, own_dy, own_w, dx, *sums))
-        result.set_note<GradientSums>(sums);
-      else
+      if (fusion == nullptr || !is_final || !keeps_channels || !lie_alike(fusion->x, result) ||
+          !implementation.fused_backward_input(solved, own_dy, own_w, dx, *fusion))
         implementation.backward_input(solved, own_dy, own_w, dx);
       break;
     }
     case ConvPass::backward_weight:
       result = make(problem.weight_shape());
-      if (is_empty())
+      if (is_empty()) {
         fill(result, 0);
-      else
-        implementation.backward_weight(solved, as_output(dy), as_input(x), as_weight(result));
+        break;
+      }
+      const Tensor own_dy = as_output(dy), dw = as_weight(result);
+      if (fusion == nullptr)
+        implementation.backward_weight(solved, own_dy, as_input(x), dw);
+      else if (!keeps_channels ||
+               !implementation.fused_backward_weight(solved, own_dy, as_input(x), dw, *fusion))
+        implementation.backward_weight(solved, own_dy, as_input(normalized(*fusion->by, x)), dw);
       break;
   }
   return to_format(cast(result, problem.dtype), problem.result_format.value_or(format));
@@ -177,7 +184,6 @@ ConvCall forward_call(const Tensor& x, const Tensor& w, const Tensor& bias, cons
   call.x = x;
   call.w = w;
   call.bias = bias;
-  call.moments = options.moments;
   return call;
 }
 
@@ -204,7 +210,8 @@ ConvCall backward_weight_call(const Tensor& dy, const Tensor& x, const Shape& we
 namespace {
 
 /// Runs the implementation that is chosen for the call, and records which it is.
-Tensor run_chosen(const RecordOp& range, const ConvCall& call) {
+Tensor run_chosen(const RecordOp& range, ConvCall call, ConvFusion* fusion) {
+  call.fusion = fusion;
   const std::shared_ptr<const ConvImplementation> implementation = choose(call);
   range.details([&] {
     return RangeDetails{.implementation = implementation->name(),
@@ -215,24 +222,22 @@ Tensor run_chosen(const RecordOp& range, const ConvCall& call) {
 
 }  // namespace
 
-Tensor conv_forward(const Tensor& x, const Tensor& w, const Tensor& bias, const ConvOptions& options) {
+Tensor conv_forward(const Tensor& x, const Tensor& w, const Tensor& bias, const ConvOptions& options,
+                    ConvFusion* fusion) {
   const RecordOp range(op_name(spatial_dims_of(w.shape())), x, w, bias);
-  return run_chosen(range, forward_call(x, w, bias, options));
+  return run_chosen(range, forward_call(x, w, bias, options), fusion);
 }
 
 Tensor conv_backward_input(const Tensor& dy, const Tensor& w, const Sizes& input_shape,
-                           const ConvOptions& options,
-                           const std::shared_ptr<const NormalizedBy>& normalized_by) {
+                           const ConvOptions& options, ConvFusion* fusion) {
   const RecordOp range(op_name(spatial_dims_of(w.shape())), "_backward_input", dy, w);
-  ConvCall call = backward_input_call(dy, w, input_shape, options);
-  call.normalized_by = normalized_by;
-  return run_chosen(range, call);
+  return run_chosen(range, backward_input_call(dy, w, input_shape, options), fusion);
 }
 
 Tensor conv_backward_weight(const Tensor& dy, const Tensor& x, const Sizes& weight_shape,
-                            const ConvOptions& options) {
+                            const ConvOptions& options, ConvFusion* fusion) {
   const RecordOp range(op_name(spatial_dims_of(weight_shape)), "_backward_weight", dy, x);
-  return run_chosen(range, backward_weight_call(dy, x, weight_shape, options));
+  return run_chosen(range, backward_weight_call(dy, x, weight_shape, options), fusion);
 }
 
 Tensor conv_backward_bias(const Tensor& dy) {

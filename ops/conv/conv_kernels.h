@@ -1,6 +1,5 @@
 #pragma once
 
-#include <memory>
 #include <string>
 #include <vector>
 
@@ -15,21 +14,20 @@
 
 namespace pleat::ops {
 
-class NormalizedBy;
+struct ConvFusion;  // ops/conv/fusion.h
 
-/// y [N, K, ...] = x [N, C, ...] * w [K, C/groups, ...] + bias [K] (undefined: none). With `options.moments`
-/// y may have a note of its Moments (ops/spatial/channel_affine.h).
-Tensor conv_forward(const Tensor& x, const Tensor& w, const Tensor& bias, const ConvOptions& options);
+/// y [N, K, ...] = x [N, C, ...] * w [K, C/groups, ...] + bias [K] (undefined: none).
+/// `fusion`, here and below: what is computed beside that; null: nothing.
+Tensor conv_forward(const Tensor& x, const Tensor& w, const Tensor& bias, const ConvOptions& options,
+                    ConvFusion* fusion = nullptr);
 
-/// The gradient [N, C, ...] of x, whose shape has to be given: several fit one dy when stride > 1. Where it
-/// is known how x was normalised, the gradient may have a note of the GradientSums.
+/// The gradient [N, C, ...] of x, whose shape has to be given: several fit one dy when stride > 1.
 Tensor conv_backward_input(const Tensor& dy, const Tensor& w, const Sizes& input_shape,
-                           const ConvOptions& options,
-                           const std::shared_ptr<const NormalizedBy>& normalized_by = {});
+                           const ConvOptions& options, ConvFusion* fusion = nullptr);
 
 /// The gradient [K, C/groups, ...] of w.
 Tensor conv_backward_weight(const Tensor& dy, const Tensor& x, const Sizes& weight_shape,
-                            const ConvOptions& options);
+                            const ConvOptions& options, ConvFusion* fusion = nullptr);
 
 /// The gradient [K] of the bias: dy summed over all but the channels.
 Tensor conv_backward_bias(const Tensor& dy);

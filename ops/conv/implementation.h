@@ -10,9 +10,7 @@
 
 namespace pleat::ops {
 
-// ops/spatial/channel_affine.h
-struct Moments;
-struct GradientSums;
+struct ConvFusion;  // ops/conv/fusion.h
 
 enum class ConvPass : unsigned char { forward, backward_input, backward_weight };
 
@@ -58,24 +56,26 @@ class ConvImplementation : public Implementation<ConvProblem, ConvPass> {
   /// y from x, w and bias (undefined: none).
   virtual void forward(const ConvProblem& problem, const Tensor& x, const Tensor& w, const Tensor& bias,
                        const Tensor& y) const = 0;
-  /// The same, and the moments of each channel of y. False, and nothing is done, where that would gain
+  /// The same as a part of norm_act_conv or conv_norm_act. False, and nothing is done, where that would gain
   /// nothing.
-  virtual bool forward_with_moments(const ConvProblem&, const Tensor& /*x*/, const Tensor& /*w*/,
-                                    const Tensor& /*bias*/, const Tensor& /*y*/, Moments&) const {
+  virtual bool fused_forward(const ConvProblem&, const Tensor& /*x*/, const Tensor& /*w*/,
+                             const Tensor& /*bias*/, const Tensor& /*y*/, ConvFusion&) const {
     return false;
   }
   /// dx from dy and w.
   virtual void backward_input(const ConvProblem& problem, const Tensor& dy, const Tensor& w,
                               const Tensor& dx) const = 0;
-  /// The same where x was made as `sums.of` says, which lies like dx, and the sums. False, and nothing is
-  /// done, where that would gain nothing.
-  virtual bool backward_input_with_sums(const ConvProblem&, const Tensor& /*dy*/, const Tensor& /*w*/,
-                                        const Tensor& /*dx*/, GradientSums& /*sums*/) const {
+  virtual bool fused_backward_input(const ConvProblem&, const Tensor& /*dy*/, const Tensor& /*w*/,
+                                    const Tensor& /*dx*/, ConvFusion&) const {
     return false;
   }
   /// dw from dy and x.
   virtual void backward_weight(const ConvProblem& problem, const Tensor& dy, const Tensor& x,
                                const Tensor& dw) const = 0;
+  virtual bool fused_backward_weight(const ConvProblem&, const Tensor& /*dy*/, const Tensor& /*x*/,
+                                     const Tensor& /*dw*/, ConvFusion&) const {
+    return false;
+  }
 };
 
 /// The implementations of convolutions.

@@ -60,9 +60,6 @@ struct ConvOptions {
   /// Of float32 on CUDA (core/base/precision.h); empty: what the ConvPolicy in force says, else
   /// float32_precision().
   std::optional<Precision> precision = {};
-  /// A batch norm reads the result next: mean and variance of each channel are summed up on the way, where
-  /// the implementation can.
-  bool moments = false;
 };
 
 struct ConvTransposeOptions {

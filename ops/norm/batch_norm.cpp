@@ -39,7 +39,8 @@ std::string conditions_text(std::initializer_list<std::pair<const char*, Tensor>
 
 BatchNormResult batch_norm_forward(const Tensor& x, const Tensor& weight, const Tensor& bias,
                                    const Tensor& running_mean, const Tensor& running_var,
-                                   const BatchNormOptions& options, const char* op) {
+                                   const BatchNormOptions& options, const char* op, const Moments* moments,
+                                   std::shared_ptr<const Normalization>* pending) {
   const RecordOp range(op, x, weight, bias);
   const BatchNormProblem problem =
       batch_norm_problem(op, x, weight, bias, running_mean, running_var, options);
@@ -61,6 +62,7 @@ BatchNormResult batch_norm_forward(const Tensor& x, const Tensor& weight, const 
                            .variance = zero ? zeros(shape, statistics) : empty(shape, statistics),
                            .rstd = empty(shape, statistics),
                            .running = running,
+                           .moments = moments,
                            .y = {}};
   if (zero) reciprocal_deviation(t.variance, options.eps, t.rstd);
   if (!options.training) read_running(running_mean, running_var, options.eps, t.mean, t.variance, t.rstd);
@@ -79,9 +81,11 @@ BatchNormResult batch_norm_forward(const Tensor& x, const Tensor& weight, const 
   const BatchNormImplementation& implementation =
       choose_batch_norm(op, problem, BatchNormPass::forward, options, trial);
   range.details([&] { return RangeDetails{.implementation = implementation.name()}; });
-  // What would keep a copy of x is not deferred.
-  if (options.deferred && !empty_batch && dense.shared_impl() == x.shared_impl())
-    if (const Tensor y = implementation.defer(problem, t); y.defined()) return {y, t.mean, t.rstd};
+  // What would keep a copy of x does not stay pending.
+  if (pending != nullptr && !empty_batch && dense.shared_impl() == x.shared_impl()) {
+    *pending = implementation.normalization(problem, t);
+    if (*pending != nullptr) return {{}, t.mean, t.rstd};
+  }
   const BatchNormForward complete = with_result(t);
   if (!empty_batch) implementation.forward(problem, complete);
   return {complete.y, t.mean, t.rstd};
@@ -90,7 +94,7 @@ BatchNormResult batch_norm_forward(const Tensor& x, const Tensor& weight, const 
 BatchNormGrads batch_norm_backward(const Tensor& dy, const Tensor& x, const Tensor& weight,
                                    const Tensor& bias, const Tensor& mean, const Tensor& rstd,
                                    const BatchNormOptions& options, bool need_input, const char* op,
-                                   const Tensor& y, const Tensor& more_dy) {
+                                   const Tensor& y, const Tensor& more_dy, const GradientSums* sums) {
   const RecordOp range(op, "_backward", dy, x, weight);
   const BatchNormProblem problem =
       batch_norm_backward_problem(op, dy, x, weight, bias, mean, rstd, y, more_dy, options);
@@ -116,6 +120,7 @@ BatchNormGrads batch_norm_backward(const Tensor& dy, const Tensor& x, const Tens
                               .bias = bias,
                               .mean = to_format(mean, MemoryFormat::contiguous),
                               .rstd = to_format(rstd, MemoryFormat::contiguous),
+                              .sums = y.defined() || more_dy.defined() ? nullptr : sums,
                               .more_dy = opens && more_dy.defined() ? laid_out_as(more_dy, dense) : Tensor(),
                               .y = opens ? laid_out_as(y, dense) : Tensor(),
                               .dresidual = open,

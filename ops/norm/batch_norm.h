@@ -22,9 +22,6 @@ struct BatchNormOptions {
   /// How many batches the running statistics have seen: one int64 on x's device, to which 1 is added where
   /// they are updated. Undefined: nobody counts, and without momentum they become those of the batch.
   Tensor num_batches_tracked = {};
-  /// The result may be computed by whoever reads it first, on the way where that is a convolution on the CPU.
-  /// Until then x must not be changed in place: the reader throws AutogradError.
-  bool deferred = false;
   /// Name of the implementation for both passes: "native", "cudnn", "reference"; empty: what the
   /// BatchNormPolicy in force says, else the fastest.
   std::string implementation = {};
@@ -47,6 +44,11 @@ using BatchNormPolicy = Policy<BatchNormPolicyOptions>;
 
 namespace ops {
 
+// ops/spatial/channel_affine.h
+class Normalization;
+struct GradientSums;
+struct Moments;
+
 /// The result, and the statistics that it was normalised with.
 struct BatchNormResult {
   Tensor y;
@@ -64,10 +66,13 @@ struct BatchNormResult {
 /// ShapeError (rank, lengths other than C, a residual of another shape, one value per channel in training),
 /// DTypeError, DeviceError, ValueError (eps <= 0, bounds without min <= max, momentum outside [0, 1], no
 /// running statistics without training, an implementation that does not exist or cannot do it). Messages
-/// begin with `op`.
+/// begin with `op`. `moments`: those of x, where they are known. `pending`: y may stay undefined, and this
+/// says what is to be made of x.
 BatchNormResult batch_norm_forward(const Tensor& x, const Tensor& weight, const Tensor& bias,
                                    const Tensor& running_mean, const Tensor& running_var,
-                                   const BatchNormOptions& options, const char* op = "batch_norm");
+                                   const BatchNormOptions& options, const char* op = "batch_norm",
+                                   const Moments* moments = nullptr,
+                                   std::shared_ptr<const Normalization>* pending = nullptr);
 
 struct BatchNormGrads {
   Tensor x;         ///< like x
@@ -81,12 +86,13 @@ struct BatchNormGrads {
 /// with `bounds` only, which let dy through where the result lies between them or is NaN. That is worked out
 /// from x again; after a residual the result `y` itself is to be given, and then dy where it is open is the
 /// residual's gradient, made in the same pass. (Without bounds that is dy.) `more_dy` is added to dy, where
-/// it is given. What the options say of residual and count is not read.
+/// it is given; `sums` are those of dy, where they are known. What the options say of residual and count is
+/// not read.
 BatchNormGrads batch_norm_backward(const Tensor& dy, const Tensor& x, const Tensor& weight,
                                    const Tensor& bias, const Tensor& mean, const Tensor& rstd,
                                    const BatchNormOptions& options, bool need_input = true,
                                    const char* op = "batch_norm", const Tensor& y = {},
-                                   const Tensor& more_dy = {});
+                                   const Tensor& more_dy = {}, const GradientSums* sums = nullptr);
 
 }  // namespace ops
 }  // namespace pleat

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -28,19 +29,21 @@ struct RunningStatistics {
 /// [C] float64 and dense.
 struct BatchNormForward {
   Tensor x, weight, bias, residual;
-  Tensor mean, variance, rstd;  ///< written in training (the biased variance), else read
-  RunningStatistics running;    ///< to update in training, where there are any
+  Tensor mean, variance, rstd;       ///< written in training (the biased variance), else read
+  RunningStatistics running;         ///< to update in training, where there are any
+  const Moments* moments = nullptr;  ///< of x, where they are known
   Tensor y;
 };
 struct BatchNormBackward {
   Tensor dy, x, weight;
   Tensor bias;  ///< read with bounds only
   Tensor mean, rstd;
-  Tensor more_dy = {};    ///< to be added to dy; with y only
-  Tensor y = {};          ///< where defined, dy counts where it lies between the bounds ...
-  Tensor dresidual = {};  ///< ... which is written here
-  Tensor dx = {};         ///< undefined when it is not wanted
-  Tensor dweight, dbias;  ///< [C] of the parameters' type, dense
+  const GradientSums* sums = nullptr;  ///< of dy and x, where they are known
+  Tensor more_dy = {};                 ///< to be added to dy; with y only
+  Tensor y = {};                       ///< where defined, dy counts where it lies between the bounds ...
+  Tensor dresidual = {};               ///< ... which is written here
+  Tensor dx = {};                      ///< undefined when it is not wanted
+  Tensor dweight, dbias;               ///< [C] of the parameters' type, dense
 };
 
 enum class BatchNormPass : unsigned char { forward, backward };
@@ -51,9 +54,11 @@ class BatchNormImplementation : public Implementation<BatchNormProblem, BatchNor
  public:
   virtual void forward(const BatchNormProblem& problem, const BatchNormForward& tensors) const = 0;
   virtual void backward(const BatchNormProblem& problem, const BatchNormBackward& tensors) const = 0;
-  /// As forward, but gives a result y that is computed when it is read. Undefined, and nothing is done, where
-  /// that would gain nothing.
-  virtual Tensor defer(const BatchNormProblem&, const BatchNormForward&) const { return {}; }
+  /// As forward, but gives what is to be made of x. Null, and nothing is done, where that would gain nothing.
+  virtual std::shared_ptr<const Normalization> normalization(const BatchNormProblem&,
+                                                             const BatchNormForward&) const {
+    return nullptr;
+  }
   /// Whether backward can be given y. Else dy is what is open of it.
   virtual bool opens_by_result() const { return false; }
 };

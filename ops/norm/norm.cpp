@@ -11,10 +11,12 @@
 #include "pleat/autograd/node.h"
 #include "pleat/autograd/tape.h"
 #include "pleat/core/base/format.h"
+#include "pleat/core/base/record_function.h"
 #include "pleat/ops/elementwise/arithmetic.h"
 #include "pleat/ops/elementwise/compare.h"
 #include "pleat/ops/elementwise/math.h"
 #include "pleat/ops/elementwise/select.h"
+#include "pleat/ops/norm/fused_norm.h"
 #include "pleat/ops/norm/problem.h"
 #include "pleat/ops/norm/rms_norm.h"
 #include "pleat/ops/reduce/reduce.h"
@@ -56,6 +58,8 @@ Tensor normalized_gradient(const Tensor& g, const Normal& of, const Dims& dims) 
   return of.rstd * (g - mean(g, dims, true) - of.h * mean(g * of.h, dims, true));
 }
 
+}  // namespace
+
 Grads batch_norm_gradients(const Tensor& dy, const Tensor& x, const Tensor& weight, const Tensor& bias,
                            const Tensor& saved_mean, const Tensor& saved_rstd, const Tensor& y,
                            const BatchNormOptions& options, const Needs& needs) {
@@ -91,6 +95,8 @@ Grads batch_norm_gradients(const Tensor& dy, const Tensor& x, const Tensor& weig
   return grads;
 }
 
+namespace {
+
 Grads group_norm_gradients(const Tensor& dy, const Tensor& x, const Tensor& weight,
                            const GroupNormOptions& options, const Needs& needs) {
   const DType compute = compute_dtype(x.dtype());
@@ -108,22 +114,16 @@ Grads group_norm_gradients(const Tensor& dy, const Tensor& x, const Tensor& weig
   return grads;
 }
 
+/// On the tape: a result of x by the mean and rstd that it was normalised with.
 Tensor record_batch_norm(const char* op, const Tensor& x, const Tensor& weight, const Tensor& bias,
-                         const Tensor& running_mean, const Tensor& running_var,
-                         const BatchNormOptions& options) {
-  const Call call(op, {x, weight, bias, running_mean, running_var, options.residual},
-                  {{"training", Flag(options.training)},
-                   {"eps", options.eps},
-                   {"min", options.bounds.min},
-                   {"max", options.bounds.max}});
-  const ops::BatchNormResult result =
-      ops::batch_norm_forward(x, weight, bias, running_mean, running_var, options, op);
+                         const ops::BatchNormResult& result, const BatchNormOptions& options) {
+  const Tensor& residual = options.residual;
   BatchNormOptions own = options;  // without tensors, which would be kept
   own.residual = own.num_batches_tracked = Tensor();
   own.bounds = ops::rounded(options.bounds, x.dtype());
   // After a residual the result says where the bounds were open; else x does, which is kept anyway.
-  const bool by_result = options.bounds.any() && options.residual.defined();
-  const bool by_input = options.bounds.any() && !options.residual.defined();
+  const bool by_result = options.bounds.any() && residual.defined();
+  const bool by_input = options.bounds.any() && !residual.defined();
   const auto gradients = [op, x = saved(x), weight = saved(weight), bias = saved(by_input ? bias : Tensor()),
                           mean = saved(result.mean), rstd = saved(result.rstd),
                           y = saved(by_result ? result.y : Tensor()),
@@ -136,10 +136,31 @@ Tensor record_batch_norm(const char* op, const Tensor& x, const Tensor& weight, 
         ops::batch_norm_backward(dy, *x, *weight, *bias, *mean, *rstd, options, needs[0], op, open_in, more);
     return {grads.x, grads.weight, grads.bias, open_in.defined() ? grads.residual : dy};
   };
-  const Tensor recorded = record(op, result.y, {Derivative{{x, weight, bias, options.residual}, gradients}});
+  const Tensor recorded = record(op, result.y, {Derivative{{x, weight, bias, residual}, gradients}});
   // What arrives at a result from two sides is added up in the pass that reads it anyway.
   if (by_result && !recorded.is_leaf()) recorded.impl().slot->node->takes_what_arrives = true;
-  return call.gives(recorded);
+  return recorded;
+}
+
+/// With `pending` the result may stay undefined, and the norm pending instead.
+Tensor batch_norm(const char* op, const Tensor& x, const BatchNormOperands& norm,
+                  const ops::Moments* moments = nullptr,
+                  std::shared_ptr<const PendingNorm>* pending = nullptr) {
+  const auto& [weight, bias, running_mean, running_var, options] = norm;
+  const Call call(op, {x, weight, bias, running_mean, running_var, options.residual},
+                  {{"training", Flag(options.training)},
+                   {"eps", options.eps},
+                   {"min", options.bounds.min},
+                   {"max", options.bounds.max}});
+  std::shared_ptr<const ops::Normalization> by;
+  const ops::BatchNormResult result = ops::batch_norm_forward(
+      x, weight, bias, running_mean, running_var, options, op, moments, pending != nullptr ? &by : nullptr);
+  if (by == nullptr) return call.gives(record_batch_norm(op, x, weight, bias, result, options));
+  BatchNormOptions own = options;
+  own.num_batches_tracked = Tensor();
+  own.bounds = ops::rounded(options.bounds, x.dtype());
+  *pending = std::make_shared<PendingNorm>(PendingNorm{weight, bias, result.mean, result.rstd, own, by});
+  return {};
 }
 
 Tensor record_group_norm(const char* op, const ops::GroupNormResult& result, const Tensor& x,
@@ -180,7 +201,22 @@ void check_rows(const char* op, const Tensor& x, const Tensor& weight, const Ten
 
 Tensor batch_norm(const Tensor& x, const Tensor& weight, const Tensor& bias, const Tensor& running_mean,
                   const Tensor& running_var, const BatchNormOptions& options) {
-  return record_batch_norm("batch_norm", x, weight, bias, running_mean, running_var, options);
+  return batch_norm("batch_norm", x, {weight, bias, running_mean, running_var, options});
+}
+
+FusedTensor fused_norm(const FusedTensor& x, const BatchNormOperands& norm, bool before_conv) {
+  FusedTensor y = x;
+  // Those who watch are told of a batch norm's result.
+  const bool may_stay = before_conv && detail::call_observer == nullptr;
+  const Tensor result = batch_norm("batch_norm", x.x, norm, x.moments.get(), may_stay ? &y.norm : nullptr);
+  return result.defined() ? FusedTensor{result} : y;
+}
+
+Tensor value(const FusedTensor& x) {
+  if (x.norm == nullptr) return x.x;
+  const auto& [weight, bias, mean, rstd, options, by] = *x.norm;
+  const RecordOp range("batch_norm", x.x);
+  return record_batch_norm("batch_norm", x.x, weight, bias, {ops::normalized(*by, x.x), mean, rstd}, options);
 }
 
 Tensor group_norm(const Tensor& input, const Tensor& factors, const Tensor& shifts,
@@ -199,8 +235,9 @@ Tensor instance_norm(const Tensor& x, const Tensor& weight, const Tensor& bias, 
   check<ValueError>(options.use_input_stats || (running_mean.defined() && running_var.defined()),
                     "instance_norm: without use_input_stats it needs running statistics to normalise with");
   if (!options.use_input_stats)
-    return record_batch_norm("instance_norm", x, weight, bias, running_mean, running_var,
-                             {.momentum = options.momentum, .eps = options.eps});
+    return batch_norm(
+        "instance_norm", x,
+        {weight, bias, running_mean, running_var, {.momentum = options.momentum, .eps = options.eps}});
   const Call call("instance_norm", {x, weight, bias}, {{"eps", options.eps}});
   const ops::GroupNormResult result =
       ops::instance_norm_forward(x, weight, bias, running_mean, running_var, options);

@@ -23,6 +23,12 @@ namespace pleat {
 Tensor batch_norm(const Tensor& x, const Tensor& weight, const Tensor& bias, const Tensor& running_mean,
                   const Tensor& running_var, const BatchNormOptions& options = {});
 
+/// What batch_norm takes beside x, as an operand of the functions in ops/conv/conv_norm_act.h.
+struct BatchNormOperands {
+  Tensor weight, bias, running_mean, running_var;
+  BatchNormOptions options = {};
+};
+
 /// Normalises groups of channels of each image of x [N, C] or [N, C, spatial...]; see ops/norm/group_norm.h.
 ///
 ///   y = group_norm(x, weight, bias, {.num_groups = 8});

@@ -3,17 +3,15 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <utility>
 #include <variant>
 #include <vector>
 
-#include "pleat/core/base/format.h"
 #include "pleat/core/tensor/tensor.h"
 #include "pleat/ops/spatial/bounds.h"
 
-/// What normalisations and the functions beside them tell each other of a tensor [N, C, spatial...], so that
-/// nobody reads it only to find out.
+/// Numbers for each channel of a tensor [N, C, spatial...]: what a convolution and the normalisation beside
+/// it hand to each other when they are computed together (ops/conv/conv_norm_act.h).
 
 namespace pleat::ops {
 
@@ -41,51 +39,32 @@ struct Affine {
   std::vector<T> bias;
 };
 
-/// How a result was made: by an Affine of each channel of x, element for element, limited to `bounds`. x and
-/// the result lie channels_last.
-class NormalizedBy {
+/// An Affine of each channel, limited to `bounds`: what a batch norm and an activation do to each element of
+/// x when the statistics are known.
+class Normalization {
  public:
   template <class T>
-  NormalizedBy(const Tensor& x, Affine<T> numbers, const Bounds& bounds_)
-      : bounds(bounds_), x_(x), version_(x.version()), numbers_(std::move(numbers)) {}
+  Normalization(Affine<T> numbers, const Bounds& bounds_) : bounds(bounds_), numbers_(std::move(numbers)) {}
 
-  /// x. Throws AutogradError when it was changed in place since.
-  const Tensor& x() const {
-    check<AutogradError>(x_.version() == version_,
-                         "batch_norm: its input {} was changed in place before its result was read; change "
-                         "a clone() of the input, or compute the result at once, by nn::FusionPolicy "
-                         "guard{{{{.enabled = false}}}}",
-                         x_.describe());
-    return x_;
-  }
   /// T is the type of x.
   template <class T>
   const Affine<T>& numbers() const {
     return std::get<Affine<T>>(numbers_);
   }
-
   const Bounds bounds;
 
  private:
-  Tensor x_;
-  uint64_t version_;
   std::variant<Affine<float>, Affine<double>> numbers_;
 };
 
-/// The result when nobody has read it yet. Convolutions on the CPU that copy their source anyway compute it
-/// there.
-class DeferredAffine : public Deferred {
- public:
-  explicit DeferredAffine(std::shared_ptr<const NormalizedBy> of_) : of(std::move(of_)) {}
-  const std::shared_ptr<const NormalizedBy> of;
-};
+/// Writes what it makes of x, which lies dense, channels_last.
+Tensor normalized(const Normalization& by, const Tensor& x);
 
-/// Of a gradient dy of such a result, for each channel: the sums of dy and of dy * (x - shift), where dy
-/// counts only between the bounds.
+/// Of a gradient dy of a Normalization of x, for each channel: the sums of dy and of dy * (x - shift), where
+/// dy counts only between the bounds.
 struct GradientSums {
   std::vector<double> dy;
   std::vector<double> dy_x;
-  std::shared_ptr<const NormalizedBy> of = {};
 };
 
 }  // namespace pleat::ops

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <limits>
 
+#include "pleat/core/tensor/copy.h"
 #include "pleat/core/tensor/create.h"
 #include "pleat/ops/elementwise/arithmetic.h"
 #include "pleat/tests/catch.h"

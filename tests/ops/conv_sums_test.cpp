@@ -1,5 +1,4 @@
 #include <cmath>
-#include <memory>
 #include <string>
 #include <vector>
 
@@ -8,8 +7,8 @@
 #include "pleat/core/tensor/copy.h"
 #include "pleat/core/tensor/create.h"
 #include "pleat/ops/conv/conv_kernels.h"
+#include "pleat/ops/conv/fusion.h"
 #include "pleat/ops/elementwise/arithmetic.h"
-#include "pleat/ops/spatial/channel_affine.h"
 #include "pleat/tests/catch.h"
 #include "pleat/tests/relative_error.h"
 
@@ -69,7 +68,6 @@ void for_all(const F& f) {
       CAPTURE(c.input, c.weight, dtype, implementation);
       ConvOptions options = c.options;
       options.implementation = implementation;
-      options.moments = true;
       f(c, dtype, options);
     }
   };
@@ -84,9 +82,10 @@ TEST_CASE("conv: moments of the result are those of its elements", "[ops][conv][
   manual_seed(1);
   for_all([](const Case& c, DType dtype, const ConvOptions& options) {
     const Tensor w = numbers(c.weight, dtype), bias = ops::cast(randn({c.weight[0]}) * 5, dtype);
-    const Tensor y = ops::conv_forward(numbers(c.input, dtype), w, bias, options);
-    const auto moments = y.note<ops::Moments>();
-    REQUIRE(moments != nullptr);
+    ops::ConvFusion fusion{.wants_moments = true};
+    const Tensor y = ops::conv_forward(numbers(c.input, dtype), w, bias, options, &fusion);
+    const auto& moments = fusion.moments;
+    REQUIRE(moments.has_value());
     std::vector<double> mean, m2;
     for (const std::vector<double>& elements : by_channel(y)) {
       double sum = 0, squares = 0;
@@ -114,13 +113,13 @@ TEST_CASE("conv: sums of the input's gradient are those of its elements", "[ops]
           affine.scale[i] = static_cast<T>(i % 2 == 0 ? 1.5 : -0.5);
           affine.bias[i] = static_cast<T>(0.3 - 0.1 * static_cast<double>(i % 5));
         }
-        const auto by = std::make_shared<ops::NormalizedBy>(x, affine, bounds);
+        const ops::Normalization by(affine, bounds);
+        ops::ConvFusion fusion{.by = &by, .x = x};
         const Tensor w = numbers(c.weight, dtype);
         const Tensor of_result = numbers(ops::conv_forward(x, w, {}, options).shape(), dtype);
-        const Tensor dx = ops::conv_backward_input(of_result, w, c.input, options, by);
-        const auto sums = dx.note<ops::GradientSums>();
-        REQUIRE(sums != nullptr);
-        CHECK(sums->of == by);
+        const Tensor dx = ops::conv_backward_input(of_result, w, c.input, options, &fusion);
+        const auto& sums = fusion.sums;
+        REQUIRE(sums.has_value());
         const auto gradients = by_channel(dx), inputs = by_channel(x);
         std::vector<double> dy(channels), dy_x(channels);
         for (std::size_t k = 0; k < channels; ++k)
@@ -143,28 +142,26 @@ TEST_CASE("conv: sums of the input's gradient are those of its elements", "[ops]
   });
 }
 
-TEST_CASE("conv: a result that is converted has no note", "[ops][conv][cpu]") {
+TEST_CASE("conv: a result that is converted has no moments", "[ops][conv][cpu]") {
   const Tensor x = numbers({1, 16, 4, 4}, float32), w = numbers({16, 16, 3, 3}, float32);
-  CHECK(ops::conv_forward(x, w, {}, {.padding = 1, .implementation = "winograd", .moments = true})
-            .note<ops::Moments>() != nullptr);
-  CHECK(ops::conv_forward(x, w, {}, {.padding = 1, .implementation = "winograd"}).note<ops::Moments>() ==
-        nullptr);
-  CHECK(ops::conv_forward(
-            x, w, {},
-            {.padding = 1, .implementation = "winograd", .format = MemoryFormat::contiguous, .moments = true})
-            .note<ops::Moments>() == nullptr);
-  CHECK(ops::conv_forward(ops::cast(x, bfloat16), ops::cast(w, bfloat16), {},
-                          {.padding = 1, .implementation = "winograd", .moments = true})
-            .note<ops::Moments>() == nullptr);
+  const auto has_moments = [](const Tensor& of, const Tensor& by, ConvOptions options) {
+    options.padding = 1, options.implementation = "winograd";
+    ops::ConvFusion fusion{.wants_moments = true};
+    ops::conv_forward(of, by, {}, options, &fusion);
+    return fusion.moments.has_value();
+  };
+  CHECK(has_moments(x, w, {}));
+  CHECK_FALSE(has_moments(x, w, {.format = MemoryFormat::contiguous}));
+  CHECK_FALSE(has_moments(ops::cast(x, bfloat16), ops::cast(w, bfloat16), {}));
 }
 
 TEST_CASE("conv: patches as channels have no sums", "[ops][conv][cpu]") {
   const Tensor x = numbers({2, 16, 8, 8}, float32), w = numbers({32, 16, 2, 2}, float32);
-  ops::Affine<float> affine(16);
-  const auto by = std::make_shared<ops::NormalizedBy>(x, affine, Bounds());
-  const Tensor dx = ops::conv_backward_input(numbers({2, 32, 4, 4}, float32), w, x.shape(),
-                                             {.stride = 2, .implementation = "direct"}, by);
-  CHECK(dx.note<ops::GradientSums>() == nullptr);
+  const ops::Normalization by(ops::Affine<float>(16), Bounds());
+  ops::ConvFusion fusion{.by = &by, .x = x};
+  ops::conv_backward_input(numbers({2, 32, 4, 4}, float32), w, x.shape(),
+                           {.stride = 2, .implementation = "direct"}, &fusion);
+  CHECK_FALSE(fusion.sums.has_value());
 }
 
 TEST_CASE("conv: sums have the same bits for any number of threads", "[ops][conv][cpu]") {
@@ -175,16 +172,17 @@ TEST_CASE("conv: sums have the same bits for any number of threads", "[ops][conv
     const Tensor x = numbers(c.input, float32), w = numbers(c.weight, float32);
     ConvOptions options = c.options;
     options.implementation = "direct";
-    options.moments = true;
     const auto moments = [&](int threads) {
       set_num_threads(threads);
-      return ops::conv_forward(x, w, {}, options).note<ops::Moments>();
+      ops::ConvFusion fusion{.wants_moments = true};
+      ops::conv_forward(x, w, {}, options, &fusion);
+      return *fusion.moments;
     };
     const auto alone = moments(1);
     for (const int threads : {2, 5}) {
       const auto together = moments(threads);
-      CHECK(together->mean == alone->mean);
-      CHECK(together->m2 == alone->m2);
+      CHECK(together.mean == alone.mean);
+      CHECK(together.m2 == alone.m2);
     }
   }
   set_num_threads(before);

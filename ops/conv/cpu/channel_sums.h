@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <memory>
 #include <type_traits>
 #include <vector>
 
@@ -24,9 +23,8 @@ class ChannelSums {
  public:
   /// Of the moments of a result.
   ChannelSums() = default;
-  /// Of a gradient of what `of` made.
-  explicit ChannelSums(std::shared_ptr<const NormalizedBy> of)
-      : of_(std::move(of)), x_(of_->x().data<T>()), limit_(of_->bounds) {}
+  /// Of a gradient of what `of` makes of x.
+  ChannelSums(const Normalization& of, const T* x) : of_(&of), x_(x), limit_(of.bounds) {}
 
   /// Parts with `width` lanes, to be called first. Lanes are channels, in an order of the kernel's.
   void prepare(int64_t parts, int64_t width) {
@@ -127,7 +125,7 @@ class ChannelSums {
     add_to(sums + 3 * width_, static_cast<T>(count) - V{});
   }
 
-  std::shared_ptr<const NormalizedBy> of_;
+  const Normalization* of_ = nullptr;
   const T* x_ = nullptr;
   Limit<T> limit_;
   int64_t width_ = 0;

@@ -4,6 +4,7 @@
 
 #include "pleat/core/base/format.h"
 #include "pleat/core/base/simd.h"
+#include "pleat/ops/conv/fusion.h"
 #include "pleat/ops/conv/implementation.h"
 #include "pleat/ops/conv/nhwc.h"
 
@@ -67,38 +68,35 @@ class DirectConv : public ConvImplementation {
                const Tensor& y) const override {
     by_type(p, [&]<class T>(Type<T>) { run_forward<T>(p, x, w, bias, y, nullptr); });
   }
-  bool forward_with_moments(const ConvProblem& p, const Tensor& x, const Tensor& w, const Tensor& bias,
-                            const Tensor& y, Moments& moments) const override {
-    bool made = false;
+  bool fused_forward(const ConvProblem& p, const Tensor& x, const Tensor& w, const Tensor& bias,
+                     const Tensor& y, ConvFusion& fusion) const override {
+    if (fusion.by != nullptr) return false;
     by_type(p, [&]<class T>(Type<T>) {
-      made = kernel_for<T>(forward_gather(p)).makes_sums;
-      if (!made) return;
+      if (!kernel_for<T>(forward_gather(p)).makes_sums) return;
       ChannelSums<T> sums;
       run_forward<T>(p, x, w, bias, y, &sums);
-      moments = {std::move(sums.first), std::move(sums.second)};
+      fusion.moments = {std::move(sums.first), std::move(sums.second)};
     });
-    return made;
+    return fusion.moments.has_value();
   }
 
   void backward_input(const ConvProblem& p, const Tensor& dy, const Tensor& w,
                       const Tensor& dx) const override {
     by_type(p, [&]<class T>(Type<T>) { run_backward_input<T>(p, dy, w, dx, nullptr); });
   }
-  bool backward_input_with_sums(const ConvProblem& p, const Tensor& dy, const Tensor& w, const Tensor& dx,
-                                GradientSums& sums) const override {
-    bool made = false;
+  bool fused_backward_input(const ConvProblem& p, const Tensor& dy, const Tensor& w, const Tensor& dx,
+                            ConvFusion& fusion) const override {
     by_type(p, [&]<class T>(Type<T>) {
       const auto gathers = backward_input_gathers(p);
-      made = std::all_of(gathers.begin(), gathers.end(), [](const Gather& gather) {
+      const bool all_make_sums = std::all_of(gathers.begin(), gathers.end(), [](const Gather& gather) {
         return gather.taps() == 0 || kernel_for<T>(gather).makes_sums;
       });
-      if (!made) return;
-      ChannelSums<T> own(sums.of);
-      run_backward_input<T>(p, dy, w, dx, &own);
-      sums.dy = std::move(own.first);
-      sums.dy_x = std::move(own.second);
+      if (!all_make_sums) return;
+      ChannelSums<T> sums(*fusion.by, fusion.x.data<T>());
+      run_backward_input<T>(p, dy, w, dx, &sums);
+      fusion.sums = {std::move(sums.first), std::move(sums.second)};
     });
-    return made;
+    return fusion.sums.has_value();
   }
 
   void backward_weight(const ConvProblem& p, const Tensor& dy, const Tensor& x,

@@ -1,14 +1,15 @@
 #include "pleat/ops/conv/cpu/winograd.h"
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 #include <vector>
 
 #include "pleat/core/base/format.h"
 #include "pleat/core/base/simd.h"
+#include "pleat/ops/conv/fusion.h"
 #include "pleat/ops/conv/implementation.h"
 #include "pleat/ops/conv/nhwc.h"
-#include "pleat/ops/spatial/channel_affine.h"
 
 /// The implementation `winograd` on the CPU, with the plans f2 and f4: tiles of 2 or 4 results a dimension.
 
@@ -136,62 +137,70 @@ class WinogradConv : public ConvImplementation {
 
   void forward(const ConvProblem& p, const Tensor& x, const Tensor& w, const Tensor& bias,
                const Tensor& y) const override {
-    by_type(p, [&]<class T>(Type<T>) { run_forward<T>(p, x, w, bias, y, nullptr); });
+    run_forward(p, x, w, bias, y, nullptr);
   }
-  bool forward_with_moments(const ConvProblem& p, const Tensor& x, const Tensor& w, const Tensor& bias,
-                            const Tensor& y, Moments& moments) const override {
-    by_type(p, [&]<class T>(Type<T>) {
-      ChannelSums<T> sums;
-      run_forward<T>(p, x, w, bias, y, &sums);
-      moments = {std::move(sums.first), std::move(sums.second)};
-    });
+  bool fused_forward(const ConvProblem& p, const Tensor& x, const Tensor& w, const Tensor& bias,
+                     const Tensor& y, ConvFusion& fusion) const override {
+    run_forward(p, x, w, bias, y, &fusion);
     return true;
   }
 
   void backward_input(const ConvProblem& p, const Tensor& dy, const Tensor& w,
                       const Tensor& dx) const override {
-    by_type(p, [&]<class T>(Type<T>) {
-      const ConvSource<T> source(dy);
-      for (const Gather& gather : backward_input_gathers(p))
-        run_backward_input<T>(p, gather, source, w, dx, nullptr);
-    });
+    for (const Gather& gather : backward_input_gathers(p)) run_backward_input(p, gather, dy, w, dx, nullptr);
   }
-  bool backward_input_with_sums(const ConvProblem& p, const Tensor& dy, const Tensor& w, const Tensor& dx,
-                                GradientSums& sums) const override {
+  bool fused_backward_input(const ConvProblem& p, const Tensor& dy, const Tensor& w, const Tensor& dx,
+                            ConvFusion& fusion) const override {
     const std::vector<Gather> gathers = backward_input_gathers(p);
     if (gathers.size() > 1) return false;
-    by_type(p, [&]<class T>(Type<T>) {
-      ChannelSums<T> own(sums.of);
-      run_backward_input<T>(p, gathers[0], ConvSource<T>(dy), w, dx, &own);
-      sums.dy = std::move(own.first);
-      sums.dy_x = std::move(own.second);
-    });
+    run_backward_input(p, gathers[0], dy, w, dx, &fusion);
     return true;
   }
 
   void backward_weight(const ConvProblem& p, const Tensor& dy, const Tensor& x,
                        const Tensor& dw) const override {
-    by_type(p, [&]<class T>(Type<T>) {
-      winograd::weight_gradient(p, tile(p, ConvPass::backward_weight), dy.data<T>(), ConvSource<T>(x),
-                                dw.data<T>());
-    });
+    run_backward_weight(p, dy, x, dw, nullptr);
+  }
+  bool fused_backward_weight(const ConvProblem& p, const Tensor& dy, const Tensor& x, const Tensor& dw,
+                             ConvFusion& fusion) const override {
+    run_backward_weight(p, dy, x, dw, fusion.by);
+    return true;
   }
 
  private:
-  template <class T>
+  /// `fusion`, here and below, may be null.
   void run_forward(const ConvProblem& p, const Tensor& x, const Tensor& w, const Tensor& bias,
-                   const Tensor& y, ChannelSums<T>* sums) const {
+                   const Tensor& y, ConvFusion* fusion) const {
     const Gather gather = forward_gather(p);
-    winograd::multiply(gather, *winograd::find_kernels(p), tile(p, ConvPass::forward), ConvSource<T>(x),
-                       forward_weights(gather, p, w.data<T>()), bias.defined() ? bias.data<T>() : nullptr,
-                       y.data<T>(), sums);
+    by_type(p, [&]<class T>(Type<T>) {
+      ChannelSums<T> sums;
+      const bool makes_sums = fusion != nullptr && fusion->wants_moments;
+      winograd::multiply(gather, *winograd::find_kernels(p), tile(p, ConvPass::forward),
+                         ConvSource<T>(x, fusion != nullptr ? fusion->by : nullptr),
+                         forward_weights(gather, p, w.data<T>()), bias.defined() ? bias.data<T>() : nullptr,
+                         y.data<T>(), makes_sums ? &sums : nullptr);
+      if (makes_sums) fusion->moments = {std::move(sums.first), std::move(sums.second)};
+    });
   }
 
-  template <class T>
-  void run_backward_input(const ConvProblem& p, const Gather& gather, const ConvSource<T>& dy,
-                          const Tensor& w, const Tensor& dx, ChannelSums<T>* sums) const {
-    winograd::multiply<T>(gather, *winograd::find_kernels(p), tile(p, ConvPass::backward_input), dy,
-                          backward_input_weights(gather, p, w.data<T>()), nullptr, dx.data<T>(), sums);
+  void run_backward_input(const ConvProblem& p, const Gather& gather, const Tensor& dy, const Tensor& w,
+                          const Tensor& dx, ConvFusion* fusion) const {
+    by_type(p, [&]<class T>(Type<T>) {
+      std::optional<ChannelSums<T>> sums;
+      if (fusion != nullptr) sums.emplace(*fusion->by, fusion->x.data<T>());
+      winograd::multiply<T>(gather, *winograd::find_kernels(p), tile(p, ConvPass::backward_input),
+                            ConvSource<T>(dy), backward_input_weights(gather, p, w.data<T>()), nullptr,
+                            dx.data<T>(), sums ? &*sums : nullptr);
+      if (sums) fusion->sums = {std::move(sums->first), std::move(sums->second)};
+    });
+  }
+
+  void run_backward_weight(const ConvProblem& p, const Tensor& dy, const Tensor& x, const Tensor& dw,
+                           const Normalization* by) const {
+    by_type(p, [&]<class T>(Type<T>) {
+      winograd::weight_gradient(p, tile(p, ConvPass::backward_weight), dy.data<T>(), ConvSource<T>(x, by),
+                                dw.data<T>());
+    });
   }
 
   /// Results a dimension of a tile: those of the plan, else what costs less.

@@ -229,7 +229,7 @@ auto with_memory(const F& f) {
 /// The same for pixels of the source from channel `first` on, which are `outside` in the padding.
 template <class T, class F>
 auto with_source(const ConvSource<T>& source, int64_t first, const T* outside, const F& f) {
-  if (!source.is_deferred()) return with_memory<T>(f);
+  if (!source.is_normalized()) return with_memory<T>(f);
   return f([&](const T* pixel, int64_t c, simd::Vector<T>& value) {
     value = simd::load(pixel + c);
     if (pixel != outside) source.compute(first + c, value);

@@ -46,22 +46,6 @@ void by_float_type(const BatchNormProblem& problem, const BatchNormBackward& t, 
   if (t.dx.defined()) copy_into(t.dx, wide.dx);
 }
 
-/// The result of a forward, from x as it was then.
-template <class T>
-class DeferredResult final : public DeferredAffine {
- public:
-  DeferredResult(const ChannelView& view, std::shared_ptr<const NormalizedBy> of_)
-      : DeferredAffine(std::move(of_)), view_(view) {}
-
-  void compute(std::byte* y) const override {
-    const RecordOp range("batch_norm_result", of->x());
-    channel_affine(view_, false, of->x().data<T>(), of->numbers<T>(), of->bounds, reinterpret_cast<T*>(y));
-  }
-
- private:
-  ChannelView view_;
-};
-
 /// Forward: one reading for the statistics, tile by tile, and one for the result. Backward: one reading of dy
 /// and x for the two sums of each channel, and one for dx.
 class Native final : public BatchNormImplementation {
@@ -79,19 +63,14 @@ class Native final : public BatchNormImplementation {
                   [&]<class T>(Type<T>, const BatchNormForward& own) { run_forward<T>(problem, own); });
   }
 
-  Tensor defer(const BatchNormProblem& problem, const BatchNormForward& t) const override {
-    if (!problem.view.channels_last || problem.residual || is_half(problem.dtype)) return {};
-    Tensor y;
+  std::shared_ptr<const Normalization> normalization(const BatchNormProblem& problem,
+                                                     const BatchNormForward& t) const override {
+    if (!problem.view.channels_last || problem.residual || is_half(problem.dtype)) return nullptr;
+    std::shared_ptr<const Normalization> by;
     by_float_type(problem, t, [&]<class T>(Type<T>, const BatchNormForward& own) {
-      const Tensor& x = own.x;
-      const std::shared_ptr<const NormalizedBy> by =
-          std::make_shared<NormalizedBy>(x, normalizing<T>(problem, own), problem.bounds);
-      auto storage = std::make_shared<Storage>(std::make_shared<DeferredResult<T>>(problem.view, by),
-                                               x.numel() * size_of(x.dtype()), x.device());
-      y = make_tensor(std::move(storage), x.shape(), x.strides(), 0, x.dtype());
-      y.set_note(by);
+      by = std::make_shared<Normalization>(normalizing<T>(problem, own), problem.bounds);
     });
-    return y;
+    return by;
   }
 
   void backward(const BatchNormProblem& problem, const BatchNormBackward& t) const override {
@@ -114,8 +93,8 @@ class Native final : public BatchNormImplementation {
     double* rstd = t.rstd.data<double>();
     const auto channels = static_cast<std::size_t>(problem.view.channels);
     if (problem.training) {
-      const auto known = t.x.note<Moments>();
-      const Moments moments = known != nullptr ? *known : channel_moments(problem.view, false, t.x.data<T>());
+      const Moments moments =
+          t.moments != nullptr ? *t.moments : channel_moments(problem.view, false, t.x.data<T>());
       const auto n = static_cast<double>(problem.view.images * problem.view.pixels);
       for (std::size_t c = 0; c < channels; ++c) {
         mean[c] = moments.mean[c];
@@ -144,17 +123,6 @@ class Native final : public BatchNormImplementation {
     return numbers;
   }
 
-  /// Whether sums are those of elements x shifted so, behind this limit.
-  template <class T>
-  static bool are_of(const GradientSums& sums, const T* x, const std::vector<T>& shift, const Bounds& bounds,
-                     const LimitedAffine<T>* limited) {
-    if (sums.of->x().raw() != reinterpret_cast<const std::byte*>(x)) return false;
-    const Affine<T>& numbers = sums.of->numbers<T>();
-    if (numbers.shift != shift || sums.of->bounds != bounds) return false;
-    return limited == nullptr ||
-           (numbers.scale == limited->numbers.scale && numbers.bias == limited->numbers.bias);
-  }
-
   /// With h = (x - mean) rstd and n values in a channel:
   ///   dbias = sum dy,  dweight = sum dy h,  dx = weight rstd (dy - (dbias + h dweight) / n)  in training.
   template <class T>
@@ -175,9 +143,8 @@ class Native final : public BatchNormImplementation {
     if (problem.bounds.any() && !opening)
       limited = LimitedAffine<T>{affine<T>(problem, t.mean, t.rstd, t.weight, t.bias), problem.bounds};
     const LimitedAffine<T>* by_x = limited ? &*limited : nullptr;
-    const auto known = opening ? nullptr : t.dy.note<GradientSums>();
-    const GradientSums sums = known != nullptr && are_of<T>(*known, x, numbers.shift, problem.bounds, by_x)
-                                  ? *known
+    const GradientSums sums = t.sums != nullptr
+                                  ? *t.sums
                                   : channel_gradient_sums(problem.view, false, dy, x, numbers.shift, by_x,
                                                           opening ? &*opening : nullptr);
     if (opening) dy = opening->open;
@@ -205,6 +172,19 @@ class Native final : public BatchNormImplementation {
 };
 
 }  // namespace
+
+Tensor normalized(const Normalization& by, const Tensor& x) {
+  const RecordOp range("batch_norm", x);
+  Tensor y = empty_like(x);
+  const auto compute = [&]<class T>(Type<T>) {
+    channel_affine(channel_view(x), false, x.data<T>(), by.numbers<T>(), by.bounds, y.data<T>());
+  };
+  if (x.dtype() == float64)
+    compute(Type<double>{});
+  else
+    compute(Type<float>{});
+  return y;
+}
 
 const BatchNormImplementation* native_batch_norm() {
   static const auto* const implementation = new Native;

@@ -97,7 +97,7 @@ void run_backward(const BatchNormProblem& problem, const BatchNormBackward& t) {
   by_format<S>(view, {dy, x, y, open, more, dx}, [&](auto width, auto across) {
     const GroupLayout layout = layout_of_channels(view, width);
     reduce_groups<across>(op, problem.device, layout, 1,
-                          GradientSums<T, S, width>{dy, x, of, limit, y, open, more},
+                          ReduceGradients<T, S, width>{dy, x, of, limit, y, open, more},
                           FinishGradients<T>{of, t.dweight.raw(), t.dbias.raw(), t.dweight.dtype(), sums});
     if (dx == nullptr) return;
     const auto values = static_cast<double>(view.images * view.pixels);

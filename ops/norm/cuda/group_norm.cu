@@ -177,8 +177,8 @@ void backward(const GroupNormCall& call, const Tensor& gradient, const Tensor& r
   const Sums each(view.images * view.channels, device);
   const Sums of_groups(groups.count(), device);
   by_format<S>(groups, {dy, x, dx}, [&](auto width, auto across) {
-    reduce_groups<across>(call.op, device, groups.layout(width), 1, GradientSums<T, S, width>{dy, x, of, {}},
-                          FinishGradients<T>{of, each.data()});
+    reduce_groups<across>(call.op, device, groups.layout(width), 1,
+                          ReduceGradients<T, S, width>{dy, x, of, {}}, FinishGradients<T>{of, each.data()});
     merge_states<GradientState>(call.op, device, view.channels, view.images,
                                 ImageSums{view.channels, each.data()}, StoreParameters(dweight, dbias));
     if (dx == nullptr) return;

@@ -170,7 +170,7 @@ PLEAT_HOST_DEVICE RawPair<S, lanes> load_pair(const S* dy, const S* x, int64_t v
 /// normalisation dy counts where it was open, which is worked out from x again, or read where
 /// there is a `y`; what is open of dy, and of `more` of it, is then written down for those that come after.
 template <class T, class S, std::size_t lanes>
-struct GradientSums {
+struct ReduceGradients {
   static constexpr std::size_t width = lanes;
   using State = GradientState;
   using Raw = RawPair<S, lanes>;
@@ -268,7 +268,7 @@ struct ApplyAffine {
   }
 };
 
-/// dx from the sums of each group; with a limit dy counts where GradientSums counts it.
+/// dx from the sums of each group; with a limit dy counts where ReduceGradients counts it.
 template <class T, class S, std::size_t lanes>
 struct ApplyGradient {
   static constexpr std::size_t width = lanes;
