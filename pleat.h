@@ -102,6 +102,7 @@
 #include "pleat/ops/attention/attention.h"
 #include "pleat/ops/attention/attention_kernels.h"
 #include "pleat/ops/conv/conv.h"
+#include "pleat/ops/conv/conv_norm_act.h"
 #include "pleat/ops/conv/conv_kernels.h"
 #include "pleat/ops/conv/implementation.h"
 #include "pleat/ops/conv/options.h"

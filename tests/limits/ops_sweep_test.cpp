@@ -6,6 +6,7 @@
 #include "pleat/nn/pool.h"
 #include "pleat/ops/conv/conv.h"
 #include "pleat/ops/conv/conv_kernels.h"
+#include "pleat/ops/conv/conv_norm_act.h"
 #include "pleat/ops/conv/problem.h"
 #include "pleat/ops/elementwise/activation.h"
 #include "pleat/ops/elementwise/arithmetic.h"
@@ -161,6 +162,15 @@ TEST_CASE("windows take integers from all over int64", "[limits]") {
   const Tensor w = ones({4, 2, 2}).set_requires_grad();
   sweep("conv1d", {1, 0, 1, 2}, [&](const Integers& i) {
     return conv1d(x, w, {.stride = i[0], .padding = i[1], .dilation = i[2], .groups = i[3]});
+  });
+  const BatchNormOperands four{ones({4}), zeros({4}), zeros({4}), ones({4})};
+  sweep("conv_norm_act", {1, 0, 1, 1}, [&](const Integers& i) {
+    return conv_norm_act(ones({2, 4, 4}), ones({4, 4, 2}), {}, four,
+                         {.stride = i[0], .padding = i[1], .dilation = i[2], .groups = i[3]});
+  });
+  sweep("norm_act_conv", {1, 0, 1, 1}, [&](const Integers& i) {
+    return norm_act_conv(ones({2, 4, 4}), four, ones({4, 4, 2}), {},
+                         {.stride = i[0], .padding = i[1], .dilation = i[2], .groups = i[3]});
   });
   sweep("conv2d", {1, 0, 0, 1}, [&](const Integers& i) {
     return conv2d(ones({1, 2, 4, 5}), ones({3, 2, 2, 2}),

@@ -1,6 +1,10 @@
 // Convolutions and their windows. Implementations are compared in tests/ops/conv_kernels_test.cpp.
 
+#include <cmath>
+
+#include "pleat/core/tensor/create.h"
 #include "pleat/ops/conv/conv.h"
+#include "pleat/ops/conv/conv_norm_act.h"
 #include "pleat/ops/unfold/unfold.h"
 #include "pleat/tests/op_cases/op_case.h"
 
@@ -137,6 +141,37 @@ OpCase conv_transpose(const char* name, Tensors inputs, const Window& w, const S
   return c;
 }
 
+/// A convolution behind (`first`) or before a norm of running statistics 0 and 1, both without a bias of
+/// their own: x, weight, and the norm's weight and bias.
+OpCase beside_norm(bool first) {
+  const Window same{{1, 1}, {1, 1}, {1, 1}, {1, 1}};
+  const auto inputs = [first](const Shape& image, int64_t out) {
+    const Shape channels{first ? image[1] : out};
+    return Tensors{normal(image), normal({out, image[1], 3, 3}, 2), normal(channels, 3), normal(channels, 4)};
+  };
+  return {.name = first ? "norm_act_conv" : "conv_norm_act",
+          .inputs = inputs({2, 3, 7, 6}, 4),
+          .call =
+              [first](T x) {
+                const BatchNormOperands norm{x[2], x[3], constant(zeros(x[2].shape()), x[2]),
+                                             constant(ones(x[2].shape()), x[2])};
+                return first ? norm_act_conv(x[0], norm, x[1], {}, {.padding = 1})
+                             : conv_norm_act(x[0], x[1], {}, norm, {.padding = 1});
+              },
+          .reference =
+              [=](const Arrays& x) {
+                const auto normed = [&](const Array& of) {
+                  return computed(of.shape, [&](const Index& at) {
+                    return of(at) / std::sqrt(1 + 1e-5) * x[2]({at[1]}) + x[3]({at[1]});
+                  });
+                };
+                return first ? convolution({normed(x[0]), x[1]}, same)
+                             : Arrays{normed(convolution({x[0], x[1]}, same)[0])};
+              },
+          .smooth = {inputs({1, 2, 3, 4}, 2)},
+          .slack = 8};
+}
+
 OpCase unfolding(const char* variant, const Shape& image, const Shape& kernel, const Window& w,
                  const UnfoldOptions& options) {
   return {.name = "unfold",
@@ -192,6 +227,7 @@ std::vector<OpCase> make_conv() {
              return conv3d(x[0], x[1], {.padding = {0, 1, 1}});
            },
            {{normal({1, 1, 2, 3, 2}), normal({2, 1, 1, 3, 3}, 2)}}),
+      beside_norm(true), beside_norm(false),
       conv_transpose("conv_transpose1d", {normal({2, 3, 5}), normal({3, 2, 3}, 2), normal({2}, 3)},
                      {{2}, {1}, {1}, {1}}, {10},
                      [](T x) {
