@@ -77,6 +77,7 @@
 #include "pleat/nn/flatten.h"
 #include "pleat/nn/fusion.h"
 #include "pleat/nn/init.h"
+#include "pleat/nn/layer.h"
 #include "pleat/nn/linear.h"
 #include "pleat/nn/loss.h"
 #include "pleat/nn/loss_modules.h"

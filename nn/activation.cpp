@@ -5,46 +5,10 @@
 
 namespace pleat::nn {
 
-Hardtanh::Hardtanh(HardtanhOptions options_) : options(options_) {
-  check<ValueError>(options.min <= options.max, "Hardtanh: needs min <= max, got {} and {}", options.min,
-                    options.max);
-}
-
-LeakyReLU::LeakyReLU(LeakyReLUOptions options_) : options(options_) {
-  check_finite("LeakyReLU", "negative_slope", options.negative_slope);
-}
-
-PReLU::PReLU(PReLUOptions options) {
-  check_at_least("PReLU", "num_parameters", options.num_parameters, 1);
-  check_finite("PReLU", "init", options.init);
-  weight = parameter(full({options.num_parameters}, options.init));
-}
-std::string PReLU::options_text() const { return fmt::format("{}", weight.numel()); }
-
-ELU::ELU(ELUOptions options_) : options(options_) { check_finite("ELU", "alpha", options.alpha); }
-
-CELU::CELU(CELUOptions options_) : options(options_) {
-  check<ValueError>(std::isfinite(options.alpha) && options.alpha != 0,
-                    "CELU: alpha must be finite and not 0, got {}", options.alpha);
-}
-
-Softplus::Softplus(SoftplusOptions options_) : options(options_) {
-  check_positive("Softplus", "beta", options.beta);
-  check<ValueError>(!std::isnan(options.threshold), "Softplus: threshold must be a number, got {}",
-                    options.threshold);
-}
-
-Softshrink::Softshrink(SoftshrinkOptions options_) : options(options_) {
-  check<ValueError>(options.lambd >= 0, "Softshrink: lambd must be at least 0, got {}", options.lambd);
-}
-
-Hardshrink::Hardshrink(HardshrinkOptions options_) : options(options_) {
-  check<ValueError>(options.lambd >= 0, "Hardshrink: lambd must be at least 0, got {}", options.lambd);
-}
-
-Threshold::Threshold(ThresholdOptions options_) : options(options_) {
-  check<ValueError>(!std::isnan(options.threshold), "Threshold: the threshold must be a number, got {}",
-                    options.threshold);
+PReLU::PReLU(PReLUOptions o) {
+  check_at_least("PReLU", "num_parameters", o.num_parameters, 1);
+  check_finite("PReLU", "init", o.init);
+  weight = parameter(full({o.num_parameters}, o.init));
 }
 
 Tensor Softmax2d::forward(const Tensor& x) {
@@ -52,4 +16,31 @@ Tensor Softmax2d::forward(const Tensor& x) {
   return softmax(x, -3);
 }
 
+namespace detail {
+
+void check_options(LayerName layer, const HardtanhOptions& o) {
+  check<ValueError>(o.min <= o.max, "{}: needs min <= max, got {} and {}", layer.text, o.min, o.max);
+}
+void check_options(LayerName layer, const LeakyReLUOptions& o) {
+  check_finite(layer.text, "negative_slope", o.negative_slope);
+}
+void check_options(LayerName layer, const ELUOptions& o) { check_finite(layer.text, "alpha", o.alpha); }
+void check_options(LayerName layer, const CELUOptions& o) {
+  check<ValueError>(std::isfinite(o.alpha) && o.alpha != 0, "{}: alpha must be finite and not 0, got {}",
+                    layer.text, o.alpha);
+}
+void check_options(LayerName layer, const SoftplusOptions& o) {
+  check_positive(layer.text, "beta", o.beta);
+  check<ValueError>(!std::isnan(o.threshold), "{}: threshold must be a number, got {}", layer.text,
+                    o.threshold);
+}
+void check_options(LayerName layer, const SoftshrinkOptions& o) {
+  check<ValueError>(o.lambd >= 0, "{}: lambd must be at least 0, got {}", layer.text, o.lambd);
+}
+void check_options(LayerName layer, const ThresholdOptions& o) {
+  check<ValueError>(!std::isnan(o.threshold), "{}: the threshold must be a number, got {}", layer.text,
+                    o.threshold);
+}
+
+}  // namespace detail
 }  // namespace pleat::nn

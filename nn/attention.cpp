@@ -7,6 +7,7 @@
 #include "pleat/core/tensor/create.h"
 #include "pleat/nn/init.h"
 #include "pleat/nn/option_checks.h"
+#include "pleat/nn/options_text.h"
 #include "pleat/nn/record_forward.h"
 #include "pleat/ops/elementwise/arithmetic.h"
 #include "pleat/ops/elementwise/compare.h"
@@ -85,21 +86,18 @@ AttentionOptions attention_options(const MultiheadAttentionMasks& masks, const T
 
 }  // namespace
 
-MultiheadAttention::MultiheadAttention(const MultiheadAttentionOptions& options)
-    : out_proj{{.in_features = checked(options).embed_dim,
-                .out_features = options.embed_dim,
-                .bias = options.bias}},
-      options_(checked(options)) {
-  const int64_t width = options_.embed_dim;
+MultiheadAttention::MultiheadAttention(const MultiheadAttentionOptions& o)
+    : Layer(checked(o)), out_proj{{.in_features = o.embed_dim, .out_features = o.embed_dim, .bias = o.bias}} {
+  const int64_t width = options.embed_dim;
   const int64_t all = checked_multiply(3, width, name);
-  if (options_.kdim == width && options_.vdim == width) {
+  if (options.kdim == width && options.vdim == width) {
     in_proj_weight = matrix(all, width);
   } else {
     q_proj_weight = matrix(width, width);
-    k_proj_weight = matrix(width, options_.kdim);
-    v_proj_weight = matrix(width, options_.vdim);
+    k_proj_weight = matrix(width, options.kdim);
+    v_proj_weight = matrix(width, options.vdim);
   }
-  if (!options_.bias) return;
+  if (!options.bias) return;
   in_proj_bias = parameter(zeros({all}));
   init::zeros_(out_proj.bias);
 }
@@ -115,7 +113,7 @@ MultiheadAttentionResult MultiheadAttention::forward(const Tensor& query, const 
 
 std::array<Tensor, 3> MultiheadAttention::heads_of(const Tensor& query, const Tensor& key,
                                                    const Tensor& value) const {
-  const int64_t width = options_.embed_dim;
+  const int64_t width = options.embed_dim;
   std::vector<Tensor> projected;
   if (in_proj_weight.defined() && is_same(query, key) && is_same(query, value)) {
     projected = chunk(linear(query, in_proj_weight, in_proj_bias), 3, -1);
@@ -134,8 +132,8 @@ std::array<Tensor, 3> MultiheadAttention::heads_of(const Tensor& query, const Te
   }
   std::array<Tensor, 3> heads;
   for (std::size_t i = 0; i < 3; ++i) {
-    const Tensor parts = unflatten(projected[i], -1, {options_.num_heads, width / options_.num_heads});
-    heads[i] = options_.batch_first ? permute(parts, {0, 2, 1, 3}) : permute(parts, {1, 2, 0, 3});
+    const Tensor parts = unflatten(projected[i], -1, {options.num_heads, width / options.num_heads});
+    heads[i] = options.batch_first ? permute(parts, {0, 2, 1, 3}) : permute(parts, {1, 2, 0, 3});
   }
   return heads;
 }
@@ -143,7 +141,7 @@ std::array<Tensor, 3> MultiheadAttention::heads_of(const Tensor& query, const Te
 MultiheadAttentionResult MultiheadAttention::run(const Tensor& query, const Tensor& key, const Tensor& value,
                                                  const MultiheadAttentionMasks& masks) {
   const bool has_batch = query.rank() == 3;
-  const int64_t widths[] = {options_.embed_dim, options_.kdim, options_.vdim};
+  const int64_t widths[] = {options.embed_dim, options.kdim, options.vdim};
   const Tensor* given[] = {&query, &key, &value};
   const char* names[] = {"query", "key", "value"};
   for (std::size_t i = 0; i < 3; ++i)
@@ -151,8 +149,8 @@ MultiheadAttentionResult MultiheadAttention::run(const Tensor& query, const Tens
         (given[i]->rank() == 2 || given[i]->rank() == 3) && given[i]->rank() == query.rank() &&
             given[i]->size(-1) == widths[i],
         "{}: the {} must be [{}, {}] or, of one sequence, [length, {}], all three alike, got {}", name,
-        names[i], options_.batch_first ? "batch, length" : "length, batch", widths[i], widths[i], *given[i]);
-  const int64_t length_dim = has_batch && !options_.batch_first ? -3 : -2, batch_dim = -5 - length_dim;
+        names[i], options.batch_first ? "batch, length" : "length, batch", widths[i], widths[i], *given[i]);
+  const int64_t length_dim = has_batch && !options.batch_first ? -3 : -2, batch_dim = -5 - length_dim;
   check<ShapeError>(
       key.size(length_dim) == value.size(length_dim) &&
           (!has_batch ||
@@ -160,7 +158,7 @@ MultiheadAttentionResult MultiheadAttention::run(const Tensor& query, const Tens
       "{}: query, key and value must be of one batch, key and value of one length, got {}, {} and {}", name,
       query, key, value);
   if (!has_batch) {
-    const int64_t dim = options_.batch_first ? 0 : 1;
+    const int64_t dim = options.batch_first ? 0 : 1;
     const Tensor q = unsqueeze(query, dim);
     const Tensor k = is_same(key, query) ? q : unsqueeze(key, dim);
     const Tensor v = is_same(value, query) ? q : unsqueeze(value, dim);
@@ -168,18 +166,18 @@ MultiheadAttentionResult MultiheadAttention::run(const Tensor& query, const Tens
     return {squeeze(y.output, {dim}), y.weights.defined() ? squeeze(y.weights, {0}) : Tensor()};
   }
   const auto [q, k, v] = heads_of(query, key, value);
-  const double dropped = options_.dropout > 0 && training() ? options_.dropout : 0;
-  const AttentionOptions options = attention_options(masks, q, k, dropped);
+  const double dropped = options.dropout > 0 && training() ? options.dropout : 0;
+  const AttentionOptions o = attention_options(masks, q, k, dropped);
   Tensor weights, y;
   if (masks.need_weights) {
     // The shares are what attention makes of the unit vectors.
     const Tensor unit = eye(k.size(2), {.dtype = k.dtype(), .device = k.device()});
-    weights = scaled_dot_product_attention(q, k, unit, options);
+    weights = scaled_dot_product_attention(q, k, unit, o);
     y = matmul(weights, v);
   } else {
-    y = scaled_dot_product_attention(q, k, v, options);
+    y = scaled_dot_product_attention(q, k, v, o);
   }
-  y = flatten(options_.batch_first ? permute(y, {0, 2, 1, 3}) : permute(y, {2, 0, 1, 3}), 2, 3);
+  y = flatten(options.batch_first ? permute(y, {0, 2, 1, 3}) : permute(y, {2, 0, 1, 3}), 2, 3);
   return {out_proj(y), weights.defined() ? mean(weights, {1}) : Tensor()};
 }
 
@@ -193,13 +191,10 @@ void MultiheadAttention::members(Members& m) {
 }
 
 std::string MultiheadAttention::options_text() const {
-  std::string text = fmt::format("{}, {}", static_cast<int64_t>(options_.embed_dim),
-                                 static_cast<int64_t>(options_.num_heads));
-  if (options_.dropout > 0) text += fmt::format(", dropout={}", options_.dropout);
-  if (!options_.bias) text += ", bias=false";
-  if (!in_proj_weight.defined()) text += fmt::format(", kdim={}, vdim={}", options_.kdim, options_.vdim);
-  if (options_.batch_first) text += ", batch_first=true";
-  return text;
+  OptionsText text;
+  text(options.embed_dim)(options.num_heads)("dropout", options.dropout, 0)("bias", options.bias, true);
+  if (!in_proj_weight.defined()) text("kdim", options.kdim)("vdim", options.vdim);
+  return text("batch_first", options.batch_first, false);
 }
 
 }  // namespace pleat::nn

@@ -3,8 +3,8 @@
 #include <array>
 
 #include "pleat/core/base/required.h"
+#include "pleat/nn/layer.h"
 #include "pleat/nn/linear.h"
-#include "pleat/nn/module.h"
 #include "pleat/ops/attention/attention.h"
 
 /// Attention with parameters. Names and layouts are PyTorch's, so that state dictionaries fit.
@@ -49,14 +49,13 @@ struct MultiheadAttentionResult {
 /// in_proj_weight [3 E, E] (q_proj_weight, k_proj_weight, v_proj_weight where kdim or vdim differ),
 /// in_proj_bias, out_proj. Throws ValueError unless num_heads divides embed_dim and 0 <= dropout <= 1;
 /// forward throws ShapeError, DTypeError.
-class MultiheadAttention : public Module {
+class MultiheadAttention : public Layer<"MultiheadAttention", MultiheadAttentionOptions> {
  public:
-  explicit MultiheadAttention(const MultiheadAttentionOptions& options);
+  explicit MultiheadAttention(const MultiheadAttentionOptions& o);
   Tensor forward(const Tensor& x) override;
   MultiheadAttentionResult forward(const Tensor& query, const Tensor& key, const Tensor& value,
                                    const MultiheadAttentionMasks& masks = {});
   void members(Members& m) override;
-  std::string type_name() const override { return "MultiheadAttention"; }
   std::string options_text() const override;
 
   Tensor in_proj_weight, q_proj_weight, k_proj_weight, v_proj_weight, in_proj_bias;
@@ -67,8 +66,6 @@ class MultiheadAttention : public Module {
                                const MultiheadAttentionMasks& masks);
   /// Query, key and value as the heads take them, [N, heads, L, E / heads].
   std::array<Tensor, 3> heads_of(const Tensor& query, const Tensor& key, const Tensor& value) const;
-
-  MultiheadAttentionOptions options_;
 };
 
 }  // namespace pleat::nn

@@ -72,20 +72,15 @@ std::vector<int64_t> pad_widths(const std::string& module, const Tensor& weight,
   return widths;
 }
 
-/// "3, 16, kernel_size=(3, 3), stride=2, padding=1": what differs from the defaults.
 template <class Options>
-std::string describe(int64_t in, int64_t out, const Tensor& weight, const Tensor& bias, const Options& o) {
-  std::string text = fmt::format("{}, {}, kernel_size=({})", in, out,
-                                 fmt::join(weight.shape().begin() + 2, weight.shape().end(), ", "));
-  if (per_dim_text(o.stride) != "1") text += ", stride=" + per_dim_text(o.stride);
-  if (padding_text(o.padding) != "0") text += ", padding=" + padding_text(o.padding);
-  if constexpr (requires { o.output_padding; })
-    if (per_dim_text(o.output_padding) != "0") text += ", output_padding=" + per_dim_text(o.output_padding);
-  if (per_dim_text(o.dilation) != "1") text += ", dilation=" + per_dim_text(o.dilation);
-  if (o.groups != 1) text += fmt::format(", groups={}", o.groups);
-  if (!bias.defined()) text += ", bias=false";
-  if (!o.implementation.empty()) text += ", implementation=" + o.implementation;
-  return text;
+OptionsText describe(int64_t in, int64_t out, const Tensor& weight, const Tensor& bias, const Options& o) {
+  OptionsText text;
+  text(in)(out)("kernel_size",
+                fmt::format("({})", fmt::join(weight.shape().begin() + 2, weight.shape().end(), ", ")));
+  text("stride", o.stride, 1)("padding", o.padding, 0);
+  if constexpr (requires { o.output_padding; }) text("output_padding", o.output_padding, 0);
+  return text("dilation", o.dilation, 1)("groups", o.groups, 1)("bias", bias.defined(), true)(
+      "implementation", o.implementation, "");
 }
 
 }  // namespace
@@ -133,9 +128,8 @@ void Conv<dims>::members(Members& m) {
 
 template <int dims>
 std::string Conv<dims>::options_text() const {
-  std::string text = describe(weight.size(1) * options.groups, weight.size(0), weight, bias, options);
-  if (padding_mode != "zeros") text += ", padding_mode=" + padding_mode;
-  return text;
+  return describe(weight.size(1) * options.groups, weight.size(0), weight, bias, options)(
+      "padding_mode", padding_mode, "zeros");
 }
 
 template <int dims>

@@ -1,25 +1,15 @@
 #include "pleat/nn/distance.h"
 
 #include "pleat/nn/option_checks.h"
-#include "pleat/nn/record_forward.h"
 
-namespace pleat::nn {
+namespace pleat::nn::detail {
 
-CosineSimilarity::CosineSimilarity(CosineSimilarityOptions options_) : options(options_) {
-  check_positive("CosineSimilarity", "eps", options.eps);
+void check_options(LayerName layer, const CosineSimilarityOptions& o) {
+  check_positive(layer.text, "eps", o.eps);
 }
-Tensor CosineSimilarity::forward(const Tensor& a, const Tensor& b) {
-  const RecordForward range(*this, a, b);
-  return range.run([&] { return cosine_similarity(a, b, options); });
-}
-
-PairwiseDistance::PairwiseDistance(PairwiseDistanceOptions options_) : options(options_) {
-  check<ValueError>(!std::isnan(options.p), "PairwiseDistance: p must be a number, got {}", options.p);
-  check_finite("PairwiseDistance", "eps", options.eps);
-}
-Tensor PairwiseDistance::forward(const Tensor& a, const Tensor& b) {
-  const RecordForward range(*this, a, b);
-  return range.run([&] { return pairwise_distance(a, b, options); });
+void check_options(LayerName layer, const PairwiseDistanceOptions& o) {
+  check<ValueError>(!std::isnan(o.p), "{}: p must be a number, got {}", layer.text, o.p);
+  check_finite(layer.text, "eps", o.eps);
 }
 
-}  // namespace pleat::nn
+}  // namespace pleat::nn::detail

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "pleat/nn/module.h"
+#include "pleat/nn/layer.h"
 
 namespace pleat::nn {
 
@@ -10,31 +10,26 @@ struct DropoutOptions {
 
 /// In training, sets elements to 0 and scales the others by 1 / (1 - p); in evaluation, does nothing. Draws
 /// from default_generator(); see ops/elementwise/dropout.h. Throws ValueError unless 0 <= p <= 1.
-class Dropout : public Module {
- public:
-  explicit Dropout(DropoutOptions options = {});
+struct Dropout : Layer<"Dropout", DropoutOptions> {
+  using Layer::Layer;
   Tensor forward(const Tensor& x) override;
-  std::string type_name() const override { return "Dropout"; }
-  std::string options_text() const override;
-
-  DropoutOptions options;
 };
 
 /// The same for whole channels of x [N, C, spatial...] with `dims` spatial dimensions. forward throws
 /// ShapeError for another rank.
-template <int dims>
-class ChannelDropout : public Module {
- public:
-  explicit ChannelDropout(DropoutOptions options = {});
+template <ClassName name, int dims>
+struct ChannelDropout : Layer<name, DropoutOptions> {
+  using Layer<name, DropoutOptions>::Layer;
   Tensor forward(const Tensor& x) override;
-  std::string type_name() const override { return "Dropout" + std::to_string(dims) + "d"; }
-  std::string options_text() const override;
-
-  DropoutOptions options;
 };
 
-using Dropout1d = ChannelDropout<1>;
-using Dropout2d = ChannelDropout<2>;
-using Dropout3d = ChannelDropout<3>;
+using Dropout1d = ChannelDropout<"Dropout1d", 1>;
+using Dropout2d = ChannelDropout<"Dropout2d", 2>;
+using Dropout3d = ChannelDropout<"Dropout3d", 3>;
+
+namespace detail {
+void check_options(LayerName layer, const DropoutOptions& options);
+std::string text_of_options(LayerName, const DropoutOptions& options);
+}  // namespace detail
 
 }  // namespace pleat::nn

@@ -4,13 +4,14 @@
 #include "pleat/core/tensor/copy.h"
 #include "pleat/core/tensor/create.h"
 #include "pleat/nn/init.h"
+#include "pleat/nn/options_text.h"
 #include "pleat/ops/index/index.h"
 
 namespace pleat::nn {
 
-Embedding::Embedding(EmbeddingModuleOptions options) : padding_idx(options.padding_idx) {
-  const int64_t rows = options.num_embeddings;
-  const int64_t width = options.embedding_dim;
+Embedding::Embedding(EmbeddingModuleOptions o) : padding_idx(o.padding_idx) {
+  const int64_t rows = o.num_embeddings;
+  const int64_t width = o.embedding_dim;
   check<ValueError>(rows >= 1 && width >= 1,
                     "Embedding: num_embeddings and embedding_dim must be at least 1, got {} and {}", rows,
                     width);
@@ -28,9 +29,7 @@ Tensor Embedding::forward(const Tensor& index) {
 }
 
 std::string Embedding::options_text() const {
-  std::string text = fmt::format("{}, {}", weight.size(0), weight.size(1));
-  if (padding_idx) text += fmt::format(", padding_idx={}", *padding_idx);
-  return text;
+  return OptionsText()(weight.size(0))(weight.size(1))("padding_idx", padding_idx, std::optional<int64_t>());
 }
 
 }  // namespace pleat::nn

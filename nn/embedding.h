@@ -3,7 +3,7 @@
 #include <optional>
 
 #include "pleat/core/base/required.h"
-#include "pleat/nn/module.h"
+#include "pleat/nn/layer.h"
 
 namespace pleat::nn {
 
@@ -17,12 +17,11 @@ struct EmbeddingModuleOptions {
 /// Rows of weight [num_embeddings, embedding_dim] for integer indices of any shape: [...] -> [...,
 /// embedding_dim]. The weight starts standard normal. Throws ValueError for invalid options;
 /// forward throws IndexError for an index outside of the weight.
-class Embedding : public Module {
+class Embedding : public Layer<"Embedding"> {
  public:
   explicit Embedding(EmbeddingModuleOptions options);
   Tensor forward(const Tensor& index) override;
   void members(Members& m) override { m("weight", weight); }
-  std::string type_name() const override { return "Embedding"; }
   std::string options_text() const override;
 
   Tensor weight;

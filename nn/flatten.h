@@ -1,7 +1,7 @@
 #pragma once
 
 #include "pleat/core/base/required.h"
-#include "pleat/nn/module.h"
+#include "pleat/nn/layer.h"
 #include "pleat/ops/shape/shape.h"
 
 namespace pleat::nn {
@@ -12,14 +12,7 @@ struct FlattenOptions {
 };
 
 /// Joins dimensions `first` to `last` into one: [N, C, H, W] to [N, C * H * W].
-class Flatten : public Module {
- public:
-  explicit Flatten(FlattenOptions options_ = {}) : options(options_) {}
-  Tensor forward(const Tensor& x) override { return flatten(x, options.first, options.last); }
-  std::string type_name() const override { return "Flatten"; }
-
-  FlattenOptions options;
-};
+using Flatten = FunctionLayer<"Flatten", flatten, &FlattenOptions::first, &FlattenOptions::last>;
 
 struct UnflattenOptions {
   int64_t dim = 1;
@@ -27,13 +20,9 @@ struct UnflattenOptions {
 };
 
 /// Splits dimension `dim` into several; one size may be -1.
-class Unflatten : public Module {
- public:
-  explicit Unflatten(UnflattenOptions options_) : options(std::move(options_)) {}
+struct Unflatten : Layer<"Unflatten", UnflattenOptions> {
+  using Layer::Layer;
   Tensor forward(const Tensor& x) override { return unflatten(x, options.dim, options.sizes); }
-  std::string type_name() const override { return "Unflatten"; }
-
-  UnflattenOptions options;
 };
 
 }  // namespace pleat::nn

@@ -54,7 +54,7 @@ Tensor gaussian_nll_loss(const Tensor& any_input, const Tensor& any_target, cons
                          GaussianNllOptions options) {
   constexpr const char* op = "gaussian_nll_loss";
   (void)broadcast(any_input.shape(), any_target.shape(), op);
-  nn::detail::check_options(op, options);
+  nn::detail::check_options({op}, options);
   const Tensor fitting = variances_of(op, any_input, any_var);
   const RecordOp range(op, any_input, any_target, any_var);
   check<ValueError>(!no_grad([&] { return any(any_var < 0); }).item<bool>(), "{}: a variance is negative",
@@ -71,7 +71,7 @@ Tensor gaussian_nll_loss(const Tensor& any_input, const Tensor& any_target, cons
 Tensor poisson_nll_loss(const Tensor& any_input, const Tensor& any_target, PoissonNllOptions options) {
   constexpr const char* op = "poisson_nll_loss";
   check_pair(op, any_input, any_target);
-  nn::detail::check_options(op, options);
+  nn::detail::check_options({op}, options);
   const RecordOp range(op, any_input, any_target);
   const Tensor input = floating_loss_input(any_input), target = floating_loss_input(any_target);
   Tensor losses = options.log_input ? exp(input) - target * input : input - target * log(input + options.eps);

@@ -63,7 +63,7 @@ Tensor cross_entropy_of_probabilities(const Tensor& logits, const Tensor& probab
   const int64_t dim = logits.rank() == 1 ? 0 : 1;
   const int64_t classes = logits.size(dim);
   const double smoothing = options.label_smoothing;
-  check_options("cross_entropy", options);
+  check_options({"cross_entropy"}, options);
   Tensor shares = target;
   if (smoothing > 0) shares = shares * (1 - smoothing) + smoothing / static_cast<double>(classes);
   if (options.weight.defined()) {
@@ -112,14 +112,14 @@ Tensor l1_loss(const Tensor& input, const Tensor& target, LossOptions options) {
 }
 
 Tensor smooth_l1_loss(const Tensor& input, const Tensor& target, SmoothL1Options options) {
-  check_options("smooth_l1_loss", options);
+  check_options({"smooth_l1_loss"}, options);
   return reduced(
       distance_losses("smooth_l1_loss", input, target, {DistanceLoss::Kind::smooth_absolute, options.beta}),
       options.reduction);
 }
 
 Tensor huber_loss(const Tensor& input, const Tensor& target, HuberOptions options) {
-  check_options("huber_loss", options);
+  check_options({"huber_loss"}, options);
   return reduced(distance_losses("huber_loss", input, target, {DistanceLoss::Kind::huber, options.delta}),
                  options.reduction);
 }

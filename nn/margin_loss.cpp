@@ -33,7 +33,7 @@ void check_class_weight(const char* op, const Tensor& weight, int64_t classes) {
 Tensor margin_ranking_loss(const Tensor& any_a, const Tensor& any_b, const Tensor& any_target,
                            MarginLossOptions options) {
   constexpr const char* op = "margin_ranking_loss";
-  check_options(op, options);
+  check_options({op}, options);
   (void)broadcast(broadcast(any_a.shape(), any_b.shape(), op), any_target.shape(), op);
   const RecordOp range(op, any_a, any_b, any_target);
   const Tensor a = floating_loss_input(any_a), b = floating_loss_input(any_b);
@@ -44,7 +44,7 @@ Tensor cosine_embedding_loss(const Tensor& any_a, const Tensor& any_b, const Ten
                              MarginLossOptions options) {
   constexpr const char* op = "cosine_embedding_loss";
   constexpr double least = 1e-6;  // as in PyTorch: vectors of 0 have finite gradients
-  check_options(op, options);
+  check_options({op}, options);
   check_pair(op, any_a, any_b);
   check<ShapeError>((any_a.rank() == 1 || any_a.rank() == 2) && target.rank() == any_a.rank() - 1 &&
                         (target.rank() == 0 || target.size(0) == any_a.size(0)),
@@ -67,7 +67,7 @@ Tensor cosine_embedding_loss(const Tensor& any_a, const Tensor& any_b, const Ten
 Tensor hinge_embedding_loss(const Tensor& input, const Tensor& target, HingeEmbeddingOptions options) {
   constexpr const char* op = "hinge_embedding_loss";
   check_pair(op, input, target);
-  check_options(op, options);
+  check_options({op}, options);
   return reduced(hinge_embedding_losses(input, target, options.margin), options.reduction);
 }
 
@@ -96,7 +96,7 @@ Tensor multi_margin_loss(const Tensor& any_input, const Tensor& target, const Mu
   check<ShapeError>(any_input.rank() <= 2 && target.rank() <= 1 && target.numel() == samples,
                     "{}: needs an input [N, C] and targets [N], or [C] and [], got {} and {}", op, any_input,
                     target);
-  check_options(op, options);
+  check_options({op}, options);
   const int64_t classes = any_input.rank() == 0 ? 1 : any_input.size(-1);
   check<ShapeError>(classes >= 1, "{}: the input has no classes, got {}", op, any_input);
   check_class_weight(op, options.weight, classes);
@@ -115,7 +115,7 @@ Tensor multi_margin_loss(const Tensor& any_input, const Tensor& target, const Mu
 Tensor triplet_margin_loss(const Tensor& anchor, const Tensor& positive, const Tensor& negative,
                            TripletMarginOptions options) {
   constexpr const char* op = "triplet_margin_loss";
-  check_options(op, options);
+  check_options({op}, options);
   (void)broadcast(broadcast(anchor.shape(), positive.shape(), op), negative.shape(), op);
   const RecordOp range(op, anchor, positive, negative);
   const auto distance = [&](const Tensor& a, const Tensor& b) {

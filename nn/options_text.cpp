@@ -4,19 +4,39 @@
 
 #include <fmt/format.h>
 
+#include "pleat/core/base/format.h"
+
 namespace pleat::nn {
 
-std::string padding_text(const Padding& padding) {
-  if (!padding.mode().empty()) return padding.mode();
+OptionText::OptionText(int64_t value) : text(std::to_string(value)) {}
+
+OptionText::OptionText(double value) : text(fmt::format("{}", value)) {}
+
+OptionText::OptionText(const Shape& sizes) : text(pleat::to_string(sizes)) {}
+
+OptionText::OptionText(const Padding& padding) : text(padding.mode()) {
+  if (!text.empty()) return;
   std::vector<std::string> sides;
   for (const auto& [low, high] : padding.sides())
     sides.push_back(low == high ? std::to_string(low) : fmt::format("({}, {})", low, high));
-  return sides.size() == 1 ? sides[0] : fmt::format("({})", fmt::join(sides, ", "));
+  text = sides.size() == 1 ? sides[0] : fmt::format("({})", fmt::join(sides, ", "));
 }
 
-std::string per_dim_text(const PerDim& values) {
-  return values.values().size() == 1 ? std::to_string(values.values()[0])
-                                     : fmt::format("({})", fmt::join(values.values(), ", "));
+OptionText::OptionText(const PerDim& values)
+    : text(values.values().size() == 1 ? std::to_string(values.values()[0])
+                                       : fmt::format("({})", fmt::join(values.values(), ", "))) {}
+
+OptionsText& OptionsText::operator()(const OptionText& value) {
+  text_ += (text_.empty() ? "" : ", ") + value.text;
+  return *this;
+}
+
+OptionsText& OptionsText::operator()(const char* name, const OptionText& value) {
+  return (*this)(name + ('=' + value.text));
+}
+
+OptionsText& OptionsText::operator()(const char* name, const OptionText& value, const OptionText& usual) {
+  return value.text == usual.text ? *this : (*this)(name, value);
 }
 
 }  // namespace pleat::nn

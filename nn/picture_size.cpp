@@ -1,7 +1,6 @@
 #include "pleat/nn/picture_size.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <optional>
 #include <string_view>
@@ -28,19 +27,10 @@ void add_layers(const Module& module, std::vector<const Module*>& layers) {
 }
 
 bool keeps_size(const Module& module) {
-  static constexpr std::array<std::string_view, 24> names{"ReLU",      "ReLU6",
-                                                          "LeakyReLU", "PReLU",
-                                                          "ELU",       "SELU",
-                                                          "CELU",      "GELU",
-                                                          "SiLU",      "Mish",
-                                                          "Hardswish", "Hardsigmoid",
-                                                          "Hardtanh",  "Sigmoid",
-                                                          "Tanh",      "Softplus",
-                                                          "Identity",  "BatchNorm2d",
-                                                          "GroupNorm", "InstanceNorm2d",
-                                                          "Dropout",   "LocalResponseNorm",
-                                                          "Dropout2d", "LayerNorm"};
-  return std::ranges::find(names, module.type_name()) != names.end();
+  constexpr std::string_view names =
+      " ReLU ReLU6 LeakyReLU PReLU ELU SELU CELU GELU SiLU Mish Hardswish Hardsigmoid Hardtanh Sigmoid Tanh "
+      "Softplus Identity BatchNorm2d GroupNorm InstanceNorm2d Dropout LocalResponseNorm Dropout2d LayerNorm ";
+  return names.find(' ' + module.type_name() + ' ') != names.npos;
 }
 
 /// The smallest sides of which windows make `sides`.

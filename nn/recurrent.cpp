@@ -8,6 +8,7 @@
 #include "pleat/core/tensor/create.h"
 #include "pleat/nn/init.h"
 #include "pleat/nn/option_checks.h"
+#include "pleat/nn/options_text.h"
 #include "pleat/nn/record_forward.h"
 #include "pleat/ops/elementwise/dropout.h"
 #include "pleat/ops/matmul/matmul.h"
@@ -74,7 +75,7 @@ RecurrentCell plain_cell(bool relu) { return relu ? RecurrentCell::rnn_relu : Re
 }  // namespace
 
 RecurrentModule::RecurrentModule(const char* name, RecurrentCell cell, const RecurrentModuleOptions& options)
-    : cell_(cell), options_(options) {
+    : name_(name), cell_(cell), options_(options) {
   check_sizes(name, options.input_size, options.hidden_size);
   check_at_least(name, "num_layers", options.num_layers, 1);
   check_share(name, "dropout", options.dropout);
@@ -153,24 +154,17 @@ void RecurrentModule::members(Members& m) {
 }
 
 std::string RecurrentModule::options_text() const {
-  std::string text = fmt::format("{}, {}", static_cast<int64_t>(options_.input_size),
-                                 static_cast<int64_t>(options_.hidden_size));
-  if (options_.num_layers != 1) text += fmt::format(", num_layers={}", options_.num_layers);
-  if (cell_ == RecurrentCell::rnn_relu) text += ", relu=true";
-  if (!options_.bias) text += ", bias=false";
-  if (options_.batch_first) text += ", batch_first=true";
-  if (options_.dropout > 0) text += fmt::format(", dropout={}", options_.dropout);
-  if (options_.bidirectional) text += ", bidirectional=true";
-  return text;
+  return OptionsText()(options_.input_size)(options_.hidden_size)("num_layers", options_.num_layers, 1)(
+      "relu", cell_ == RecurrentCell::rnn_relu, false)("bias", options_.bias, true)(
+      "batch_first", options_.batch_first, false)("dropout", options_.dropout, 0)(
+      "bidirectional", options_.bidirectional, false);
 }
 
-LSTM::LSTM(const RecurrentModuleOptions& options) : RecurrentModule("LSTM", RecurrentCell::lstm, options) {}
-GRU::GRU(const RecurrentModuleOptions& options) : RecurrentModule("GRU", RecurrentCell::gru, options) {}
 RNN::RNN(const RNNOptions& options) : RecurrentModule("RNN", plain_cell(options.relu), common(options)) {}
 
 RecurrentCellModule::RecurrentCellModule(const char* name, RecurrentCell cell,
                                          const RecurrentCellOptions& options)
-    : cell_(cell) {
+    : name_(name), cell_(cell) {
   check_sizes(name, options.input_size, options.hidden_size);
   const RecurrentModule::Part part = make_part(cell, options.input_size, options.hidden_size, options.bias);
   weight_ih = part.weight_ih;
@@ -205,15 +199,10 @@ void RecurrentCellModule::members(Members& m) {
 }
 
 std::string RecurrentCellModule::options_text() const {
-  return fmt::format("{}, {}{}{}", weight_ih.size(1), weight_hh.size(1),
-                     cell_ == RecurrentCell::rnn_relu ? ", relu=true" : "",
-                     bias_ih.defined() ? "" : ", bias=false");
+  return OptionsText()(weight_ih.size(1))(weight_hh.size(1))("relu", cell_ == RecurrentCell::rnn_relu, false)(
+      "bias", bias_ih.defined(), true);
 }
 
-LSTMCell::LSTMCell(const RecurrentCellOptions& options)
-    : RecurrentCellModule("LSTMCell", RecurrentCell::lstm, options) {}
-GRUCell::GRUCell(const RecurrentCellOptions& options)
-    : RecurrentCellModule("GRUCell", RecurrentCell::gru, options) {}
 RNNCell::RNNCell(const RNNCellOptions& options)
     : RecurrentCellModule("RNNCell", plain_cell(options.relu),
                           {options.input_size, options.hidden_size, options.bias}) {}

@@ -60,6 +60,7 @@ class RecurrentModule : public Module {
   Tensor forward(const Tensor& x) override;
   RecurrentResult forward(const Tensor& x, const RecurrentStart& start);
   void members(Members& m) override;
+  std::string type_name() const override { return name_; }
   std::string options_text() const override;
 
   /// Of one layer in one direction.
@@ -74,26 +75,22 @@ class RecurrentModule : public Module {
  private:
   RecurrentResult run(const Tensor& x, const RecurrentStart& start);
 
+  const char* name_;
   RecurrentCell cell_;
   RecurrentModuleOptions options_;
 };
 
-class LSTM : public RecurrentModule {
- public:
-  explicit LSTM(const RecurrentModuleOptions& options);
-  std::string type_name() const override { return "LSTM"; }
+struct LSTM : RecurrentModule {
+  explicit LSTM(const RecurrentModuleOptions& options)
+      : RecurrentModule("LSTM", RecurrentCell::lstm, options) {}
 };
 
-class GRU : public RecurrentModule {
- public:
-  explicit GRU(const RecurrentModuleOptions& options);
-  std::string type_name() const override { return "GRU"; }
+struct GRU : RecurrentModule {
+  explicit GRU(const RecurrentModuleOptions& options) : RecurrentModule("GRU", RecurrentCell::gru, options) {}
 };
 
-class RNN : public RecurrentModule {
- public:
+struct RNN : RecurrentModule {
   explicit RNN(const RNNOptions& options);
-  std::string type_name() const override { return "RNN"; }
 };
 
 struct RecurrentCellOptions {
@@ -125,6 +122,7 @@ class RecurrentCellModule : public Module {
   Tensor forward(const Tensor& x) override;
   RecurrentState forward(const Tensor& x, const RecurrentState& state);
   void members(Members& m) override;
+  std::string type_name() const override { return name_; }
   std::string options_text() const override;
 
   Tensor weight_ih, weight_hh, bias_ih, bias_hh;
@@ -135,25 +133,22 @@ class RecurrentCellModule : public Module {
  private:
   RecurrentState run(const Tensor& x, const RecurrentState& state);
 
+  const char* name_;
   RecurrentCell cell_;
 };
 
-class LSTMCell : public RecurrentCellModule {
- public:
-  explicit LSTMCell(const RecurrentCellOptions& options);
-  std::string type_name() const override { return "LSTMCell"; }
+struct LSTMCell : RecurrentCellModule {
+  explicit LSTMCell(const RecurrentCellOptions& options)
+      : RecurrentCellModule("LSTMCell", RecurrentCell::lstm, options) {}
 };
 
-class GRUCell : public RecurrentCellModule {
- public:
-  explicit GRUCell(const RecurrentCellOptions& options);
-  std::string type_name() const override { return "GRUCell"; }
+struct GRUCell : RecurrentCellModule {
+  explicit GRUCell(const RecurrentCellOptions& options)
+      : RecurrentCellModule("GRUCell", RecurrentCell::gru, options) {}
 };
 
-class RNNCell : public RecurrentCellModule {
- public:
+struct RNNCell : RecurrentCellModule {
   explicit RNNCell(const RNNCellOptions& options);
-  std::string type_name() const override { return "RNNCell"; }
 };
 
 }  // namespace pleat::nn

@@ -3,6 +3,7 @@
 #include "pleat/core/base/format.h"
 #include "pleat/nn/init.h"
 #include "pleat/nn/option_checks.h"
+#include "pleat/nn/options_text.h"
 #include "pleat/nn/record_forward.h"
 #include "pleat/ops/elementwise/activation.h"
 #include "pleat/ops/elementwise/arithmetic.h"
@@ -21,13 +22,6 @@ LayerNorm norm_of(const Options& o) {
   return LayerNorm{{.normalized_shape = Dims(o.d_model), .eps = o.layer_norm_eps}};
 }
 Linear linear_of(int64_t in, int64_t out) { return Linear{{.in_features = in, .out_features = out}}; }
-
-std::string text_of(const Options& o) {
-  std::string text = fmt::format("dropout={}", o.dropout);
-  if (o.activation == TransformerActivation::gelu) text += ", activation=gelu";
-  if (o.norm_first) text += ", norm_first=true";
-  return text;
-}
 
 /// The parts of a layer: what each adds to x, with the layer norms in their places.
 struct Parts {
@@ -91,13 +85,19 @@ Options layer_of(const TransformerOptions& o) {
 
 }  // namespace
 
+std::string detail::text_of_options(LayerName, const Options& o) {
+  const bool gelu = o.activation == TransformerActivation::gelu;
+  return OptionsText()("dropout", o.dropout)("activation", gelu ? "gelu" : "relu", "relu")(
+      "norm_first", o.norm_first, false);
+}
+
 TransformerEncoderLayer::TransformerEncoderLayer(const TransformerEncoderLayerOptions& o)
-    : self_attn(attention_of(o)),
+    : Layer(o),
+      self_attn(attention_of(o)),
       linear1(linear_of(o.d_model, o.dim_feedforward)),
       linear2(linear_of(o.dim_feedforward, o.d_model)),
       norm1(norm_of(o)),
-      norm2(norm_of(o)),
-      options_(o) {}
+      norm2(norm_of(o)) {}
 
 Tensor TransformerEncoderLayer::forward(const Tensor& x) { return run(x, {}); }
 
@@ -107,7 +107,7 @@ Tensor TransformerEncoderLayer::forward(const Tensor& x, const MultiheadAttentio
 }
 
 Tensor TransformerEncoderLayer::run(const Tensor& x, const MultiheadAttentionMasks& masks) {
-  const Parts parts{options_, training()};
+  const Parts parts{options, training()};
   const Tensor y =
       parts.added(x, norm1, [&](const Tensor& t) { return self_attn.forward(t, t, t, masks).output; });
   return parts.added(y, norm2, [&](const Tensor& t) { return parts.fed_forward(t, linear1, linear2); });
@@ -120,8 +120,6 @@ void TransformerEncoderLayer::members(Members& m) {
   m("norm1", norm1);
   m("norm2", norm2);
 }
-
-std::string TransformerEncoderLayer::options_text() const { return text_of(options_); }
 
 TransformerEncoder::TransformerEncoder(const TransformerEncoderOptions& o)
     : layers(layers_of<TransformerEncoderLayer>("TransformerEncoder", o.layer, o.num_layers)),
@@ -148,23 +146,23 @@ void TransformerEncoder::members(Members& m) {
 }
 
 TransformerDecoderLayer::TransformerDecoderLayer(const TransformerDecoderLayerOptions& o)
-    : self_attn(attention_of(o)),
+    : Layer(o),
+      self_attn(attention_of(o)),
       multihead_attn(attention_of(o)),
       linear1(linear_of(o.d_model, o.dim_feedforward)),
       linear2(linear_of(o.dim_feedforward, o.d_model)),
       norm1(norm_of(o)),
       norm2(norm_of(o)),
-      norm3(norm_of(o)),
-      options_(o) {}
+      norm3(norm_of(o)) {}
 
 Tensor TransformerDecoderLayer::forward(const Tensor& tgt, const Tensor& memory,
                                         const TransformerDecoderMasks& masks) {
   const RecordForward range(*this, tgt, memory, masks.tgt.attn_mask, masks.tgt.key_padding_mask,
                             masks.memory.attn_mask, masks.memory.key_padding_mask);
   return range.run([&] {
-    check_sequences("TransformerDecoderLayer: tgt and memory", tgt, memory, options_.d_model,
-                    options_.batch_first);
-    const Parts parts{options_, training()};
+    check_sequences("TransformerDecoderLayer: tgt and memory", tgt, memory, options.d_model,
+                    options.batch_first);
+    const Parts parts{options, training()};
     Tensor y = parts.added(tgt, norm1, [&](const Tensor& t) {
       return self_attn.forward(t, t, t, without_weights(masks.tgt)).output;
     });
@@ -184,8 +182,6 @@ void TransformerDecoderLayer::members(Members& m) {
   m("norm2", norm2);
   m("norm3", norm3);
 }
-
-std::string TransformerDecoderLayer::options_text() const { return text_of(options_); }
 
 TransformerDecoder::TransformerDecoder(const TransformerDecoderOptions& o)
     : layers(layers_of<TransformerDecoderLayer>("TransformerDecoder", o.layer, o.num_layers)),

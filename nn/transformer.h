@@ -5,8 +5,8 @@
 
 #include "pleat/core/base/required.h"
 #include "pleat/nn/attention.h"
+#include "pleat/nn/layer.h"
 #include "pleat/nn/linear.h"
-#include "pleat/nn/module.h"
 #include "pleat/nn/norm.h"
 
 /// The transformer: Vaswani et al., "Attention is all you need" (2017). Names of members are PyTorch's, so
@@ -33,14 +33,12 @@ struct TransformerEncoderLayerOptions {
 /// (2017); with norm_first Xiong et al., "On layer normalization in the transformer architecture" (2020).
 /// Dropout is as PyTorch's: of the shares, behind the activation, and of what both parts add. Members:
 /// self_attn, linear1, linear2, norm1, norm2.
-class TransformerEncoderLayer : public Module {
+class TransformerEncoderLayer : public Layer<"TransformerEncoderLayer", TransformerEncoderLayerOptions> {
  public:
   explicit TransformerEncoderLayer(const TransformerEncoderLayerOptions& options);
   Tensor forward(const Tensor& x) override;
   Tensor forward(const Tensor& x, const MultiheadAttentionMasks& masks);
   void members(Members& m) override;
-  std::string type_name() const override { return "TransformerEncoderLayer"; }
-  std::string options_text() const override;
 
   MultiheadAttention self_attn;
   Linear linear1, linear2;
@@ -48,8 +46,6 @@ class TransformerEncoderLayer : public Module {
 
  private:
   Tensor run(const Tensor& x, const MultiheadAttentionMasks& masks);
-
-  TransformerEncoderLayerOptions options_;
 };
 
 struct TransformerEncoderOptions {
@@ -60,13 +56,12 @@ struct TransformerEncoderOptions {
 
 /// Layers one after the other. Each has initial values of its own (PyTorch copies one layer's). Members:
 /// layers, norm. Throws ValueError unless num_layers is at least 1.
-class TransformerEncoder : public Module {
+class TransformerEncoder : public Layer<"TransformerEncoder"> {
  public:
   explicit TransformerEncoder(const TransformerEncoderOptions& options);
   Tensor forward(const Tensor& x) override;
   Tensor forward(const Tensor& x, const MultiheadAttentionMasks& masks);
   void members(Members& m) override;
-  std::string type_name() const override { return "TransformerEncoder"; }
 
   std::vector<TransformerEncoderLayer> layers;
   std::optional<LayerNorm> norm;
@@ -82,37 +77,27 @@ struct TransformerDecoderMasks {
 
 /// An encoder's layer with an attention to `memory`, an encoder's result, in between. Members: self_attn,
 /// multihead_attn, linear1, linear2, norm1, norm2, norm3.
-class TransformerDecoderLayer : public Module {
+class TransformerDecoderLayer : public Layer<"TransformerDecoderLayer", TransformerEncoderLayerOptions> {
  public:
   explicit TransformerDecoderLayer(const TransformerDecoderLayerOptions& options);
   using Module::forward;
   Tensor forward(const Tensor& tgt, const Tensor& memory, const TransformerDecoderMasks& masks = {});
   void members(Members& m) override;
-  std::string type_name() const override { return "TransformerDecoderLayer"; }
-  std::string options_text() const override;
 
   MultiheadAttention self_attn, multihead_attn;
   Linear linear1, linear2;
   LayerNorm norm1, norm2, norm3;
-
- private:
-  TransformerDecoderLayerOptions options_;
 };
 
-struct TransformerDecoderOptions {
-  TransformerDecoderLayerOptions layer;  ///< of each
-  Required<int64_t> num_layers;
-  bool norm = false;  ///< a layer norm behind the last one
-};
+using TransformerDecoderOptions = TransformerEncoderOptions;
 
 /// Layers one after the other. Members: layers, norm. Throws ValueError unless num_layers is at least 1.
-class TransformerDecoder : public Module {
+class TransformerDecoder : public Layer<"TransformerDecoder"> {
  public:
   explicit TransformerDecoder(const TransformerDecoderOptions& options);
   using Module::forward;
   Tensor forward(const Tensor& tgt, const Tensor& memory, const TransformerDecoderMasks& masks = {});
   void members(Members& m) override;
-  std::string type_name() const override { return "TransformerDecoder"; }
 
   std::vector<TransformerDecoderLayer> layers;
   std::optional<LayerNorm> norm;
@@ -142,13 +127,12 @@ struct TransformerMasks {
 ///
 ///   nn::Transformer transformer{{.d_model = 64, .nhead = 4, .batch_first = true}};
 ///   Tensor y = transformer.forward(src, tgt, {.tgt = {.is_causal = true}});
-class Transformer : public Module {
+class Transformer : public Layer<"Transformer"> {
  public:
   explicit Transformer(const TransformerOptions& options);
   using Module::forward;
   Tensor forward(const Tensor& src, const Tensor& tgt, const TransformerMasks& masks = {});
   void members(Members& m) override;
-  std::string type_name() const override { return "Transformer"; }
 
   TransformerEncoder encoder;
   TransformerDecoder decoder;
@@ -157,5 +141,9 @@ class Transformer : public Module {
   int64_t d_model_;
   bool batch_first_;
 };
+
+namespace detail {
+std::string text_of_options(LayerName, const TransformerEncoderLayerOptions& options);
+}  // namespace detail
 
 }  // namespace pleat::nn

@@ -1,27 +1,26 @@
 #include "pleat/nn/upsample.h"
 
-#include <string>
 #include <vector>
 
 #include <fmt/format.h>
 
-#include "pleat/core/base/format.h"
+#include "pleat/nn/options_text.h"
 
 namespace pleat::nn {
 
-std::string Upsample::options_text() const {
+std::string detail::text_of_options(LayerName, const InterpolateOptions& o) {
   // Joined as texts: to join doubles would inline fmt's conversion of them, in which g++ 13 sees a false
   // -Warray-bounds.
   std::vector<std::string> factors;
-  for (const double factor : options.scale_factor.values()) factors.push_back(fmt::format("{}", factor));
-  std::string text = options.size.values().empty()
-                         ? fmt::format("scale_factor=({})", fmt::join(factors, ", "))
-                         : fmt::format("size=({})", fmt::join(options.size.values(), ", "));
+  for (const double factor : o.scale_factor.values()) factors.push_back(fmt::format("{}", factor));
   constexpr const char* modes[] = {"nearest", "nearest_exact", "linear", "cubic", "area"};
-  text += fmt::format(", mode={}", modes[static_cast<std::size_t>(options.mode)]);
-  if (options.align_corners) text += ", align_corners=true";
-  if (options.antialias) text += ", antialias=true";
-  return text;
+  OptionsText text;
+  if (o.size.values().empty())
+    text("scale_factor", fmt::format("({})", fmt::join(factors, ", ")));
+  else
+    text("size", fmt::format("({})", fmt::join(o.size.values(), ", ")));
+  return text("mode", modes[static_cast<std::size_t>(o.mode)])("align_corners", o.align_corners, false)(
+      "antialias", o.antialias, false);
 }
 
 }  // namespace pleat::nn

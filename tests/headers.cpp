@@ -17,7 +17,7 @@ Declaration declaration_in(const std::string& line) {
   static const std::regex function(
       "^(?:inline )?(?:const )?[A-Za-z_:<>,0-9]+(?: [A-Za-z_:<>,0-9]+>)?[&*]? ([a-z_0-9]+)\\(.*");
   static const std::regex taken_over("^using (ops::)?([a-z_0-9]+);.*");
-  static const std::regex alias("^using ([A-Za-z0-9]+) = ([A-Za-z0-9:]+).*");
+  static const std::regex alias("^using ([A-Za-z0-9]+) = ([^;]+).*");
   static const std::regex type("^(?:class|struct) ([A-Za-z0-9]+)(?: : (?:public )?(.*))? \\{.*");
   std::smatch found;
   if (std::regex_match(line, found, type)) return {Kind::type, found[1], "", found[2]};
@@ -72,7 +72,9 @@ std::vector<Declaration> declarations(const fs::path& header) {
   bool open = false;       ///< whether the last declaration goes on in the next line
   bool commented = false;  ///< whether the next declaration is the first after a comment
   std::ifstream stream(header);
-  for (std::string line; std::getline(stream, line);) {
+  for (std::string line, more; std::getline(stream, line);) {
+    if (line.starts_with("using ") && line.ends_with(" =") && std::getline(stream, more))
+      line += more.substr(more.find_first_not_of(' ') - 1);
     if (line == "namespace detail {") in_detail = true;
     if (line == "}  // namespace detail") in_detail = false;
     if (line.rfind("///", 0) == 0) {

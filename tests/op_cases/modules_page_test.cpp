@@ -60,15 +60,16 @@ class Told {
 
   /// Whether a comment tells of a declaration, or of what it stands for.
   bool of(const Declaration& d) const {
-    static const std::regex function(".*, ([a-z_0-9]+)>");  // Pool<MaxPoolOptions, max_pool2d>
+    static const std::regex function("FunctionLayer<[^,]*, ([a-z_0-9]+)[,>].*");
     std::smatch match;
     if (d.own_comment && speaks(d)) return true;
     std::vector<std::string> names{d.name};
     if (d.kind == Kind::alias)  // of an optimiser its rule says it
-      names.insert(names.end(), {d.name + "Rule", d.base.substr(0, d.base.find('<'))});
+      names.push_back(d.name + "Rule");
     names.insert(names.end(), {stem(d.name), d.forwards_to});
     if (std::regex_match(d.base, match, function)) names.push_back(stem(match[1]));
-    if (d.base != "Module") names.push_back(d.base.substr(0, d.base.find('<')));
+    const std::string base = d.base.substr(0, d.base.find('<'));
+    if (base != "Module" && base != "Layer" && base != "FunctionLayer") names.push_back(base);
     for (const std::string& name : names)
       if (names_.count(name) > 0) return true;
     return false;
@@ -110,7 +111,7 @@ struct Page {
 
 /// Names of all classes that derive from Module, by whatever way, and of their aliases.
 std::set<std::string> module_names(const std::vector<fs::path>& headers) {
-  std::set<std::string> names{"Module"};
+  std::set<std::string> names{"Module", "FunctionLayer"};
   for (std::size_t before = 0; before != names.size();) {
     before = names.size();
     for (const fs::path& header : headers)
@@ -133,15 +134,14 @@ Page page() {
   const std::vector<fs::path> of_nn = public_headers("nn");
   const std::set<std::string> modules = module_names(of_nn);
   // Of which users take others: Conv2d, LSTM ...
-  const std::set<std::string> templates{"Module",          "Conv",
-                                        "ConvTranspose",   "Pool",
-                                        "LossModule",      "BatchNorm",
+  const std::set<std::string> templates{"Module",          "Layer",
+                                        "FunctionLayer",   "Conv",
+                                        "ConvTranspose",   "BatchNorm",
                                         "InstanceNorm",    "ChannelDropout",
                                         "RecurrentModule", "RecurrentCellModule"};
 
   page.chapter("Functions");
-  for (const fs::path& header : pleat_test::function_headers())
-    page.add(header, keep(header, is_function));
+  for (const fs::path& header : pleat_test::function_headers()) page.add(header, keep(header, is_function));
   page.chapter("Modules");
   for (const fs::path& header : of_nn)
     page.add(header, keep(header, [&](const Declaration& d) {
@@ -153,7 +153,8 @@ Page page() {
   page.chapter("Optimisers and learning rates");
   for (const fs::path& header : public_headers("nn/optim"))
     page.add(header, keep(header, [](const Declaration& d) {
-               return d.kind == Kind::function || (d.kind == Kind::alias && d.base == "RuleOptimizer") ||
+               return d.kind == Kind::function ||
+                      (d.kind == Kind::alias && d.base.starts_with("RuleOptimizer<")) ||
                       (d.kind == Kind::type && (d.name == "Muon" || d.name == "MultiOptimizer" ||
                                                 d.name.ends_with("LR") || d.name.ends_with("Momentum")));
              }));
