@@ -5,11 +5,12 @@
 #include "pleat/core/base/format.h"
 #include "pleat/core/tensor/create.h"
 #include "pleat/nn/init.h"
+#include "pleat/nn/options_text.h"
 #include "pleat/ops/matmul/matmul.h"
 
 namespace pleat::nn {
 
-Linear::Linear(LinearOptions o) : options{.precision = o.precision} {
+Linear::Linear(LinearOptions o) : Layer({.precision = o.precision}) {
   const int64_t in = o.in_features, out = o.out_features;
   check<ValueError>(in >= 1 && out >= 1,
                     "Linear: in_features and out_features must be at least 1, got {} and {}", in, out);
@@ -29,7 +30,7 @@ void Linear::members(Members& m) {
 }
 
 std::string Linear::options_text() const {
-  return fmt::format("{}, {}{}", weight.size(1), weight.size(0), bias.defined() ? "" : ", bias=false");
+  return OptionsText()(weight.size(1))(weight.size(0))("bias", bias.defined(), true);
 }
 
 }  // namespace pleat::nn

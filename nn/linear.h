@@ -3,7 +3,7 @@
 #include <optional>
 
 #include "pleat/core/base/required.h"
-#include "pleat/nn/module.h"
+#include "pleat/nn/layer.h"
 #include "pleat/ops/matmul/matmul_kernels.h"
 
 namespace pleat::nn {
@@ -17,16 +17,14 @@ struct LinearOptions {
 
 /// y = x W^T + b for x [..., in_features]: y [..., out_features]. weight [out, in] and bias [out] start
 /// uniform on [-b, b] with b = 1 / sqrt(in_features). Throws ValueError unless both numbers are at least 1.
-class Linear : public Module {
+class Linear : public Layer<"Linear", MatmulOptions> {
  public:
   explicit Linear(LinearOptions o);
   Tensor forward(const Tensor& x) override;
   void members(Members& m) override;
-  std::string type_name() const override { return "Linear"; }
   std::string options_text() const override;
 
   Tensor weight, bias;
-  MatmulOptions options;
 };
 
 }  // namespace pleat::nn

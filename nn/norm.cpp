@@ -6,6 +6,7 @@
 #include "pleat/core/tensor/copy.h"
 #include "pleat/core/tensor/create.h"
 #include "pleat/nn/option_checks.h"
+#include "pleat/nn/options_text.h"
 #include "pleat/ops/norm/norm.h"
 #include "pleat/ops/spatial/channels_hint.h"
 
@@ -81,20 +82,13 @@ void BatchNorm<dims>::members(Members& m) {
 
 template <int dims>
 std::string BatchNorm<dims>::options_text() const {
-  std::string text = fmt::format("{}", options.num_features.get());
-  if (options.eps != 1e-5) text += fmt::format(", eps={}", options.eps);
-  if (!options.momentum)
-    text += ", momentum=none";
-  else if (*options.momentum != 0.1)
-    text += fmt::format(", momentum={}", *options.momentum);
-  if (!options.affine) text += ", affine=false";
-  if (!options.track_running_stats) text += ", track_running_stats=false";
-  if (options.bounds.any()) text += ", bounds=" + to_string(options.bounds);
-  if (!options.implementation.empty()) text += ", implementation=" + options.implementation;
-  return text;
+  const auto& o = options;
+  return OptionsText()(o.num_features)("eps", o.eps, 1e-5)("momentum", o.momentum, 0.1)(
+      "affine", o.affine, true)("track_running_stats", o.track_running_stats, true)(
+      "bounds", o.bounds, Bounds())("implementation", o.implementation, "");
 }
 
-LayerNorm::LayerNorm(LayerNormModuleOptions o) : options(std::move(o)) {
+LayerNorm::LayerNorm(LayerNormModuleOptions o) : Layer(std::move(o)) {
   const Sizes& shape = options.normalized_shape;
   check<ValueError>(!shape.empty() && std::ranges::all_of(shape, [](int64_t size) { return size >= 1; }),
                     "LayerNorm: normalized_shape needs sizes of at least 1, got {}", shape);
@@ -115,16 +109,12 @@ void LayerNorm::members(Members& m) {
 }
 
 std::string LayerNorm::options_text() const {
-  std::string text = pleat::to_string(options.normalized_shape.get());
-  if (options.eps != 1e-5) text += fmt::format(", eps={}", options.eps);
-  if (!options.elementwise_affine)
-    text += ", elementwise_affine=false";
-  else if (!options.bias)
-    text += ", bias=false";
-  return text;
+  const auto& o = options;
+  return OptionsText()(o.normalized_shape)("eps", o.eps, 1e-5)(
+      "elementwise_affine", o.elementwise_affine, true)("bias", o.bias || !o.elementwise_affine, true);
 }
 
-RMSNorm::RMSNorm(RMSNormModuleOptions o) : options(std::move(o)) {
+RMSNorm::RMSNorm(RMSNormModuleOptions o) : Layer(std::move(o)) {
   const Sizes& shape = options.normalized_shape;
   check<ValueError>(!shape.empty() && std::ranges::all_of(shape, [](int64_t size) { return size >= 1; }),
                     "RMSNorm: normalized_shape needs sizes of at least 1, got {}", shape);
@@ -137,25 +127,21 @@ Tensor RMSNorm::forward(const Tensor& x) {
 }
 
 std::string RMSNorm::options_text() const {
-  std::string text = pleat::to_string(options.normalized_shape.get());
-  if (options.eps) text += fmt::format(", eps={}", *options.eps);
-  if (!options.elementwise_affine) text += ", elementwise_affine=false";
-  return text;
+  return OptionsText()(options.normalized_shape)("eps", options.eps, std::optional<double>())(
+      "elementwise_affine", options.elementwise_affine, true);
 }
 
-LocalResponseNorm::LocalResponseNorm(LocalResponseNormOptions o) : options(std::move(o)) {
-  check_at_least("LocalResponseNorm", "size", options.size, 1);
-  check_finite("LocalResponseNorm", "alpha", options.alpha);
-  check_finite("LocalResponseNorm", "beta", options.beta);
-  check_finite("LocalResponseNorm", "k", options.k);
+void detail::check_options(LayerName layer, const LocalResponseNormOptions& o) {
+  check_at_least(layer.text, "size", o.size, 1);
+  check_finite(layer.text, "alpha", o.alpha);
+  check_finite(layer.text, "beta", o.beta);
+  check_finite(layer.text, "k", o.k);
+}
+std::string detail::text_of_options(LayerName, const LocalResponseNormOptions& o) {
+  return OptionsText()(o.size)("alpha", o.alpha)("beta", o.beta)("k", o.k);
 }
 
-std::string LocalResponseNorm::options_text() const {
-  return fmt::format("{}, alpha={}, beta={}, k={}", int64_t{options.size}, options.alpha, options.beta,
-                     options.k);
-}
-
-GroupNorm::GroupNorm(GroupNormModuleOptions o) : options(std::move(o)) {
+GroupNorm::GroupNorm(GroupNormModuleOptions o) : Layer(std::move(o)) {
   const int64_t groups = options.num_groups;
   const int64_t channels = options.num_channels;
   check<ValueError>(groups >= 1 && channels >= 1 && channels % groups == 0,
@@ -180,10 +166,8 @@ void GroupNorm::members(Members& m) {
 }
 
 std::string GroupNorm::options_text() const {
-  std::string text = fmt::format("{}, {}", options.num_groups.get(), options.num_channels.get());
-  if (options.eps != 1e-5) text += fmt::format(", eps={}", options.eps);
-  if (!options.affine) text += ", affine=false";
-  return text;
+  return OptionsText()(options.num_groups)(options.num_channels)("eps", options.eps, 1e-5)(
+      "affine", options.affine, true);
 }
 
 template <int dims>
@@ -218,12 +202,9 @@ void InstanceNorm<dims>::members(Members& m) {
 
 template <int dims>
 std::string InstanceNorm<dims>::options_text() const {
-  std::string text = fmt::format("{}", options.num_features.get());
-  if (options.eps != 1e-5) text += fmt::format(", eps={}", options.eps);
-  if (options.momentum != 0.1) text += fmt::format(", momentum={}", options.momentum);
-  if (options.affine) text += ", affine=true";
-  if (options.track_running_stats) text += ", track_running_stats=true";
-  return text;
+  const auto& o = options;
+  return OptionsText()(o.num_features)("eps", o.eps, 1e-5)("momentum", o.momentum, 0.1)(
+      "affine", o.affine, false)("track_running_stats", o.track_running_stats, false);
 }
 
 template class InstanceNorm<1>;

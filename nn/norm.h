@@ -4,7 +4,7 @@
 #include <optional>
 
 #include "pleat/core/base/required.h"
-#include "pleat/nn/module.h"
+#include "pleat/nn/layer.h"
 #include "pleat/ops/norm/norm.h"
 #include "pleat/ops/spatial/bounds.h"
 
@@ -62,16 +62,14 @@ struct LayerNormModuleOptions {
 
 /// Normalises the last dimensions of x; see ops/norm/norm.h. weight starts as 1, bias as
 /// 0, both of the normalised shape. Throws ValueError for invalid options.
-class LayerNorm : public Module {
+class LayerNorm : public Layer<"LayerNorm", LayerNormModuleOptions> {
  public:
-  explicit LayerNorm(LayerNormModuleOptions options);
+  explicit LayerNorm(LayerNormModuleOptions o);
   Tensor forward(const Tensor& x) override;
   void members(Members& m) override;
-  std::string type_name() const override { return "LayerNorm"; }
   std::string options_text() const override;
 
   Tensor weight, bias;
-  LayerNormModuleOptions options;
 };
 
 struct RMSNormModuleOptions {
@@ -82,30 +80,20 @@ struct RMSNormModuleOptions {
 
 /// Divides by the root mean square over the last dimensions; see rms_norm. weight has their shape and starts
 /// as 1.
-class RMSNorm : public Module {
+class RMSNorm : public Layer<"RMSNorm", RMSNormModuleOptions> {
  public:
   /// Throws ValueError unless the sizes are at least 1 and eps above 0 and finite.
-  explicit RMSNorm(RMSNormModuleOptions options);
+  explicit RMSNorm(RMSNormModuleOptions o);
   Tensor forward(const Tensor& x) override;
   void members(Members& m) override { m("weight", weight); }
-  std::string type_name() const override { return "RMSNorm"; }
   std::string options_text() const override;
 
   Tensor weight;
-  RMSNormModuleOptions options;
 };
 
-/// Divides by what the channels around have; see local_response_norm.
-class LocalResponseNorm : public Module {
- public:
-  /// Throws ValueError unless size is at least 1 and the others finite.
-  explicit LocalResponseNorm(LocalResponseNormOptions options);
-  Tensor forward(const Tensor& x) override { return local_response_norm(x, options); }
-  std::string type_name() const override { return "LocalResponseNorm"; }
-  std::string options_text() const override;
-
-  LocalResponseNormOptions options;
-};
+/// Divides by what the channels around have; see local_response_norm. Throws ValueError unless size is at
+/// least 1 and the others finite.
+using LocalResponseNorm = FunctionLayer<"LocalResponseNorm", local_response_norm>;
 
 struct GroupNormModuleOptions {
   Required<int64_t> num_groups;
@@ -116,16 +104,14 @@ struct GroupNormModuleOptions {
 
 /// Normalises groups of channels of each image [N, C] or [N, C, spatial...]; see ops/norm/group_norm.h.
 /// weight [C] starts as 1, bias [C] as 0. Throws ValueError unless num_groups divides num_channels.
-class GroupNorm : public Module {
+class GroupNorm : public Layer<"GroupNorm", GroupNormModuleOptions> {
  public:
-  explicit GroupNorm(GroupNormModuleOptions options);
+  explicit GroupNorm(GroupNormModuleOptions o);
   Tensor forward(const Tensor& x) override;
   void members(Members& m) override;
-  std::string type_name() const override { return "GroupNorm"; }
   std::string options_text() const override;
 
   Tensor weight, bias;
-  GroupNormModuleOptions options;
 };
 
 struct InstanceNormModuleOptions {
@@ -156,5 +142,10 @@ class InstanceNorm : public Module {
 using InstanceNorm1d = InstanceNorm<1>;
 using InstanceNorm2d = InstanceNorm<2>;
 using InstanceNorm3d = InstanceNorm<3>;
+
+namespace detail {
+void check_options(LayerName layer, const LocalResponseNormOptions& options);
+std::string text_of_options(LayerName, const LocalResponseNormOptions& options);
+}  // namespace detail
 
 }  // namespace pleat::nn
