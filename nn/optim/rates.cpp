@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <concepts>
 #include <limits>
 #include <numbers>
 
@@ -10,6 +11,40 @@
 
 namespace pleat::optim {
 namespace {
+
+/// What an option must be goes by its name.
+template <class R>
+void check_options(const char* rate, const R& o) {
+  constexpr bool cyclic = std::same_as<R, CyclicLR>;
+  const auto count = [&](const char* option, int64_t value) { check_at_least(rate, option, value, 1); };
+  if constexpr (requires { o.steps; })
+    check_at_least(rate, "steps", o.steps, std::same_as<R, ConstantLR> ? 0 : 1);
+  if constexpr (requires { o.step_size; }) count("step_size", o.step_size);
+  if constexpr (requires { o.first; }) count("first", o.first);
+  if constexpr (requires { o.mult; }) count("mult", o.mult);
+  if constexpr (requires { o.total_steps; }) count("total_steps", o.total_steps);
+  if constexpr (requires { o.steps_up; }) count("steps_up", o.steps_up);
+  if constexpr (cyclic) count("steps_down", o.steps_down.value_or(1));
+  if constexpr (requires { o.milestones; })
+    for (const int64_t milestone : o.milestones.get()) check_at_least(rate, "a milestone", milestone, 0);
+  if constexpr (requires { o.gamma; }) (cyclic ? check_share : check_at_least_0)(rate, "gamma", o.gamma);
+  if constexpr (requires { o.eta_min; }) check_at_least_0(rate, "eta_min", o.eta_min);
+  if constexpr (requires { o.factor; }) check_at_least_0(rate, "factor", o.factor);
+  if constexpr (requires { o.start_factor; }) check_at_least_0(rate, "start_factor", o.start_factor);
+  if constexpr (requires { o.end_factor; }) check_at_least_0(rate, "end_factor", o.end_factor);
+  if constexpr (cyclic) check_at_least_0(rate, "base_lr", o.base_lr);
+  if constexpr (requires { o.max_lr; })
+    (cyclic ? check_at_least_0 : check_positive)(rate, "max_lr", o.max_lr);
+  if constexpr (requires { o.power; }) check_positive(rate, "power", o.power);
+  if constexpr (requires { o.div_factor; }) check_positive(rate, "div_factor", o.div_factor);
+  if constexpr (requires { o.final_div_factor; })
+    check_positive(rate, "final_div_factor", o.final_div_factor);
+  if constexpr (requires { o.pct_start; }) check_share(rate, "pct_start", o.pct_start);
+  if constexpr (requires { o.max_momentum; }) {
+    check_fraction(rate, "base_momentum", o.base_momentum);
+    check_fraction(rate, "max_momentum", o.max_momentum);
+  }
+}
 
 double cosine(double from, double to, double share) {
   return to + (from - to) * (1 + std::cos(std::numbers::pi * share)) / 2;
@@ -54,35 +89,26 @@ double StepLR::operator()(int64_t step, double base_lr) const {
   check();
   return base_lr * std::pow(gamma, static_cast<double>(step / step_size));
 }
-void StepLR::check() const {
-  check_at_least("StepLR", "step_size", step_size, 1);
-  check_at_least_0("StepLR", "gamma", gamma);
-}
+void StepLR::check() const { check_options("StepLR", *this); }
 
 double MultiStepLR::operator()(int64_t step, double base_lr) const {
   check();
   const auto passed = std::ranges::count_if(milestones.get(), [=](int64_t m) { return m <= step; });
   return base_lr * std::pow(gamma, static_cast<double>(passed));
 }
-void MultiStepLR::check() const {
-  for (const int64_t milestone : milestones.get()) check_at_least("MultiStepLR", "a milestone", milestone, 0);
-  check_at_least_0("MultiStepLR", "gamma", gamma);
-}
+void MultiStepLR::check() const { check_options("MultiStepLR", *this); }
 
 double ExponentialLR::operator()(int64_t step, double base_lr) const {
   check();
   return base_lr * std::pow(gamma, static_cast<double>(step));
 }
-void ExponentialLR::check() const { check_at_least_0("ExponentialLR", "gamma", gamma); }
+void ExponentialLR::check() const { check_options("ExponentialLR", *this); }
 
 double CosineAnnealingLR::operator()(int64_t step, double base_lr) const {
   check();
   return cosine(base_lr, eta_min, static_cast<double>(step) / static_cast<double>(steps.get()));
 }
-void CosineAnnealingLR::check() const {
-  check_at_least("CosineAnnealingLR", "steps", steps, 1);
-  check_at_least_0("CosineAnnealingLR", "eta_min", eta_min);
-}
+void CosineAnnealingLR::check() const { check_options("CosineAnnealingLR", *this); }
 
 double CosineAnnealingWarmRestarts::operator()(int64_t step, double base_lr) const {
   check();
@@ -95,41 +121,27 @@ double CosineAnnealingWarmRestarts::operator()(int64_t step, double base_lr) con
   }
   return cosine(base_lr, eta_min, static_cast<double>(step) / static_cast<double>(length));
 }
-void CosineAnnealingWarmRestarts::check() const {
-  check_at_least("CosineAnnealingWarmRestarts", "first", first, 1);
-  check_at_least("CosineAnnealingWarmRestarts", "mult", mult, 1);
-  check_at_least_0("CosineAnnealingWarmRestarts", "eta_min", eta_min);
-}
+void CosineAnnealingWarmRestarts::check() const { check_options("CosineAnnealingWarmRestarts", *this); }
 
 double ConstantLR::operator()(int64_t step, double base_lr) const {
   check();
   return step < steps ? base_lr * factor : base_lr;
 }
-void ConstantLR::check() const {
-  check_at_least("ConstantLR", "steps", steps, 0);
-  check_at_least_0("ConstantLR", "factor", factor);
-}
+void ConstantLR::check() const { check_options("ConstantLR", *this); }
 
 double LinearLR::operator()(int64_t step, double base_lr) const {
   check();
   const double share = static_cast<double>(std::min(step, steps)) / static_cast<double>(steps);
   return base_lr * (start_factor + (end_factor - start_factor) * share);
 }
-void LinearLR::check() const {
-  check_at_least("LinearLR", "steps", steps, 1);
-  check_at_least_0("LinearLR", "start_factor", start_factor);
-  check_at_least_0("LinearLR", "end_factor", end_factor);
-}
+void LinearLR::check() const { check_options("LinearLR", *this); }
 
 double PolynomialLR::operator()(int64_t step, double base_lr) const {
   check();
   const double left = 1 - static_cast<double>(std::min(step, steps)) / static_cast<double>(steps);
   return base_lr * std::pow(left, power);
 }
-void PolynomialLR::check() const {
-  check_at_least("PolynomialLR", "steps", steps, 1);
-  check_positive("PolynomialLR", "power", power);
-}
+void PolynomialLR::check() const { check_options("PolynomialLR", *this); }
 
 double OneCycleLR::operator()(int64_t step, double) const {
   check();
@@ -148,16 +160,7 @@ std::optional<double> OneCycleLR::momentum(int64_t step) const {
   const CyclePlace place = place_in_cycle(*this, step);
   return between(*this, corners[place.phase], corners[place.phase + 1], place.share);
 }
-
-void OneCycleLR::check() const {
-  check_at_least("OneCycleLR", "total_steps", total_steps, 1);
-  check_positive("OneCycleLR", "max_lr", max_lr);
-  check_positive("OneCycleLR", "div_factor", div_factor);
-  check_positive("OneCycleLR", "final_div_factor", final_div_factor);
-  check_share("OneCycleLR", "pct_start", pct_start);
-  check_fraction("OneCycleLR", "base_momentum", base_momentum);
-  check_fraction("OneCycleLR", "max_momentum", max_momentum);
-}
+void OneCycleLR::check() const { check_options("OneCycleLR", *this); }
 
 namespace {
 
@@ -191,16 +194,7 @@ std::optional<double> CyclicLR::momentum(int64_t step) const {
   if (!cycle_momentum) return std::nullopt;
   return max_momentum - (max_momentum - base_momentum) * height_in_cycle(*this, step);
 }
-
-void CyclicLR::check() const {
-  check_at_least_0("CyclicLR", "base_lr", base_lr);
-  check_at_least_0("CyclicLR", "max_lr", max_lr);
-  check_at_least("CyclicLR", "steps_up", steps_up, 1);
-  check_at_least("CyclicLR", "steps_down", steps_down.value_or(1), 1);
-  check_share("CyclicLR", "gamma", gamma);
-  check_fraction("CyclicLR", "base_momentum", base_momentum);
-  check_fraction("CyclicLR", "max_momentum", max_momentum);
-}
+void CyclicLR::check() const { check_options("CyclicLR", *this); }
 
 double LambdaLR::operator()(int64_t step, double base_lr) const {
   check();
