@@ -270,7 +270,7 @@ class BackwardPass {
       Tensor gradient = fitted(node, i, edge, std::move(results[i]));
       results[i] = {};
       if (anomaly_mode()) check_no_nan(node.name + " (backward)", "gave", {gradient});
-      if (edge.leaf && accumulates_) note_if_unlisted(edge.leaf, edge.shape, node.name);
+      if (edge.leaf && accumulates_) tell_if_unlisted(edge.leaf, edge.shape, node.name);
       deliver(edge.leaf, edge.node.get(), edge.output, std::move(gradient));
     }
   }

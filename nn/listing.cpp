@@ -6,6 +6,7 @@
 #include <memory>
 #include <mutex>
 #include <set>
+#include <type_traits>
 
 #include "pleat/autograd/grad_mode.h"
 #include "pleat/autograd/node.h"
@@ -44,15 +45,49 @@ struct Stranger {
   }
 };
 
-struct Strangers {
-  ForkMutex<std::mutex> mutex;
-  std::vector<Stranger> list;
+/// A gradient that came to a parameter that no module lists.
+struct Stray {
+  std::weak_ptr<autograd::Slot> slot;
+  Shape shape;
+  std::string op;  ///< the function that used the parameter
+
+  bool open() const {
+    const auto parameter = slot.lock();
+    return parameter && !parameter->listed && parameter->requires_grad;
+  }
 };
-Strangers& strangers() {
-  static auto& all = *new Strangers;
+
+/// What was found and may have been listed since.
+struct Notes {
+  ForkMutex<std::mutex> mutex;
+  std::vector<Stranger> strangers;
+  std::vector<Stray> strays;
+  std::atomic<bool> any{false};  ///< spares calls and steps the lock
+
+  /// Adds one unless it is known. With the lock, as all here.
+  template <class Note>
+  void add(std::vector<Note>& list, std::type_identity_t<Note> note, const auto& known) {
+    forget_closed();
+    if (std::ranges::none_of(list, known)) list.push_back(std::move(note));
+    any = true;
+  }
+  void forget_closed() {
+    const auto closed = [](const auto& note) { return !note.open(); };
+    std::erase_if(strangers, closed);
+    std::erase_if(strays, closed);
+    any = !strangers.empty() || !strays.empty();
+  }
+};
+Notes& notes() {
+  static auto& all = *new Notes;
   return all;
 }
-std::atomic<bool> any_strangers{false};
+
+void take_stray(const std::shared_ptr<autograd::Slot>& slot, const Shape& shape, const std::string& op) {
+  const std::lock_guard lock(notes().mutex);
+  notes().add(notes().strays, {slot, shape, op}, [&](auto& other) { return other.slot.lock() == slot; });
+}
+[[maybe_unused]] const auto takes = autograd::takes_unlisted.exchange(take_stray);
 
 std::vector<Members::Item> listed_by(Module& module) {
   Members members;
@@ -114,11 +149,6 @@ std::string text_of_module(const Module& module) {
   return module.type_name() + '(' + module.options_text() + ')';
 }
 
-void forget_closed() {
-  std::erase_if(strangers().list, [](const Stranger& stranger) { return !stranger.open(); });
-  any_strangers = !strangers().list.empty();
-}
-
 }  // namespace
 
 void Listing::fail_moved_from(const Module& module) {
@@ -129,9 +159,9 @@ void Listing::take(Module& module) { set(module.listed_); }
 
 void Listing::take(const Tensor& tensor, bool buffer) {
   if (buffer) {
-    if (!any_strangers) return;
-    const std::lock_guard lock(strangers().mutex);
-    for (Stranger& stranger : strangers().list)
+    if (!notes().any) return;
+    const std::lock_guard lock(notes().mutex);
+    for (Stranger& stranger : notes().strangers)
       std::erase_if(stranger.parts, [&](const Part& part) { return part.id == tensor.impl().id; });
     return;
   }
@@ -167,6 +197,12 @@ void Listing::mark_all(const Module& module) {
   outermost.members(members);
 }
 
+bool Listing::is_listed_around(const RecordForward* call, const Module& module) {
+  for (; call != nullptr; call = call->caller_)
+    if (lists(call->module_, module)) return true;
+  return false;
+}
+
 bool Listing::lists(const Module& outer, const Module& inner) {
   return std::ranges::any_of(listed_by(const_cast<Module&>(outer)), [&](const Members::Item& item) {
     return item.module != nullptr && (item.module == &inner || lists(*item.module, inner));
@@ -192,10 +228,7 @@ void Listing::look(const RecordForward& call) {
   const RecordForward* outermost = caller;
   while (outermost->caller_ != nullptr) outermost = outermost->caller_;
   mark_all(outermost->module_);  // it may have been made since
-  if (is_set(module.listed_)) return;
-  for (const RecordForward* around = caller; around != nullptr; around = around->caller_)
-    if (lists(around->module_, module)) return;
-  note(module, caller->module_);
+  if (!is_set(module.listed_) && !is_listed_around(caller, module)) note(module, caller->module_);
 }
 
 void Listing::note(Module& module, const Module& caller) {
@@ -215,13 +248,10 @@ void Listing::note(Module& module, const Module& caller) {
   stranger.caller_type = caller.type_name();
   stranger.type = module.type_name();
   stranger.text = text_of_module(module);
-  const std::lock_guard lock(strangers().mutex);
-  forget_closed();
-  const auto known = [&](const Stranger& other) {
-    return other.caller == stranger.caller && other.parts.front().id == stranger.parts.front().id;
-  };
-  if (std::ranges::none_of(strangers().list, known)) strangers().list.push_back(std::move(stranger));
-  any_strangers = true;
+  const std::lock_guard lock(notes().mutex);
+  const uint64_t first = stranger.parts.front().id;
+  notes().add(notes().strangers, std::move(stranger),
+              [&](auto& other) { return other.caller == &caller && other.parts.front().id == first; });
 }
 
 void Listing::check_mode(const Module& module) {
@@ -234,10 +264,8 @@ void Listing::check_mode(const Module& module) {
     called = &evaluating->module_;
     evaluating = evaluating->caller_;
   }
-  if (evaluating == nullptr) return;
   // Its own train() or eval() reached what it lists.
-  for (const RecordForward* around = evaluating; around != nullptr; around = around->caller_)
-    if (lists(around->module_, module)) return;
+  if (evaluating == nullptr || is_listed_around(evaluating, module)) return;
   const std::string type = called->type_name();
   const std::string caller = evaluating->module_.type_name();
   fail<ValueError>(
@@ -248,13 +276,13 @@ void Listing::check_mode(const Module& module) {
 }
 
 void Listing::check_complete(const Module& module) {
-  if (!any_strangers) return;
+  if (!notes().any) return;
   std::set<const Module*> inside;
   for (const auto& [path, one] : const_cast<Module&>(module).named_modules()) inside.insert(one);
-  const std::lock_guard lock(strangers().mutex);
-  forget_closed();
+  const std::lock_guard lock(notes().mutex);
+  notes().forget_closed();
   std::vector<Forgotten> lines;
-  for (const Stranger& stranger : strangers().list)
+  for (const Stranger& stranger : notes().strangers)
     if (inside.contains(stranger.caller) && stranger.caller->type_name() == stranger.caller_type)
       line_of(stranger, lines);
   std::string problems;
@@ -266,25 +294,26 @@ void Listing::check_complete(const Module& module) {
       module.type_name(), problems);
 }
 
-bool Listing::any_unlisted() { return !autograd::unlisted_gradients().empty(); }
+bool Listing::any_unlisted() { return notes().any; }
 
 void Listing::check_gradients(const std::string& optimizer, const std::vector<Tensor>& held) {
   for (const Tensor& tensor : held)
     if (const auto& slot = tensor.impl().slot) slot->listed = true;
   std::vector<Forgotten> lines;
   std::map<std::string, int64_t> tensors;  // of no module that was called, with how often they look so
-  const std::lock_guard lock(strangers().mutex);
-  for (const autograd::UnlistedGradient& gradient : autograd::unlisted_gradients()) {
-    const auto slot = gradient.slot.lock();
+  const std::lock_guard lock(notes().mutex);
+  notes().forget_closed();
+  for (const Stray& stray : notes().strays) {
+    const auto slot = stray.slot.lock();
     const Stranger* owner = nullptr;
     const Part* found = nullptr;
-    for (const Stranger& stranger : strangers().list)
+    for (const Stranger& stranger : notes().strangers)
       for (const Part& part : stranger.parts)
         if (slot && part.slot.lock() == slot) owner = &stranger, found = &part;
     if (owner != nullptr)
-      line_of(*owner, lines).tensors.push_back(fmt::format("{} {}", found->name, gradient.shape));
+      line_of(*owner, lines).tensors.push_back(fmt::format("{} {}", found->name, stray.shape));
     else
-      ++tensors[fmt::format("{}, used by {}", gradient.shape, gradient.op)];
+      ++tensors[fmt::format("{}, used by {}", stray.shape, stray.op)];
   }
   std::string problems;
   for (const Forgotten& line : lines) problems += line.text();

@@ -64,6 +64,8 @@ class Listing {
   [[noreturn]] static void fail_moved_from(const Module& module);
   static void look(const RecordForward& call);
   static void mark_all(const Module& module);
+  /// Whether `call`, or one around it, is of a module that lists this one.
+  static bool is_listed_around(const RecordForward* call, const Module& module);
   static bool lists(const Module& outer, const Module& inner);
   static void note(Module& module, const Module& caller);
 };
