@@ -22,6 +22,7 @@
 #include "pleat/ops/elementwise/math.h"
 #include "pleat/ops/reduce/reduce.h"
 #include "pleat/tests/catch.h"
+#include "pleat/tests/nn/module_cases.h"
 
 using namespace pleat;
 using Catch::Matchers::Contains;
@@ -73,23 +74,16 @@ std::string error_of_training(nn::Module& net) {
 
 }  // namespace
 
-TEST_CASE("layers' parameters require gradients from birth") {
-  CHECK(small().weight.requires_grad());
-  CHECK(small().bias.requires_grad());
-  const nn::Conv2d conv{{.in_channels = 2, .out_channels = 3, .kernel_size = 3}};
-  CHECK((conv.weight.requires_grad() && conv.bias.requires_grad()));
-  const nn::ConvTranspose1d up{{.in_channels = 2, .out_channels = 3, .kernel_size = 3}};
-  CHECK((up.weight.requires_grad() && up.bias.requires_grad()));
-  CHECK(nn::Embedding{{.num_embeddings = 4, .embedding_dim = 2, .padding_idx = 0}}.weight.requires_grad());
-  const nn::BatchNorm1d batch{{.num_features = 3}};
-  CHECK((batch.weight.requires_grad() && batch.bias.requires_grad()));
-  CHECK_FALSE(batch.running_mean.requires_grad());
-  const nn::LayerNorm layer{{.normalized_shape = 3}};
-  CHECK((layer.weight.requires_grad() && layer.bias.requires_grad()));
-  const nn::GroupNorm group{{.num_groups = 1, .num_channels = 3}};
-  CHECK((group.weight.requires_grad() && group.bias.requires_grad()));
-  const nn::InstanceNorm2d instance{{.num_features = 3, .affine = true}};
-  CHECK((instance.weight.requires_grad() && instance.bias.requires_grad()));
+TEST_CASE("layers' parameters require gradients from birth, buffers do not") {
+  for (const test::ModuleCase& c : test::module_cases()) {
+    CAPTURE(c.name);
+    const auto layer = c.make();
+    nn::Members members;
+    layer->members(members);
+    for (const nn::Members::Item& item : members.items())
+      if (item.tensor != nullptr && item.tensor->defined())
+        CHECK(item.tensor->requires_grad() == !item.buffer);
+  }
 }
 
 TEST_CASE("an optimiser made after the forward trains") {

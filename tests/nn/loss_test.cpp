@@ -199,79 +199,38 @@ TEST_CASE("focal losses of certain logits have finite gradients") {
   }
 }
 
-TEST_CASE("gradients of class losses", "[cpu]") {
-  const Tensor weight = tensor({0.5, 2.0, 1.5}, float64);
-  const Tensor rows = random({4, 3});
-  const Tensor image = random({2, 3, 2, 2});
-  const Tensor row_targets = tensor({2, 0, -100, 1});
-  const Tensor image_targets = tensor({{{0, 1}, {2, -100}}, {{1, 1}, {0, 2}}});
-  struct Layout {
-    Tensor x;
-    Tensor target;
-  };
-  for (const Layout& layout :
-       {Layout{rows, row_targets}, Layout{ops::transpose(random({3, 4}), 0, 1), row_targets},
-        Layout{ops::slice(random({4, 6}), 1, 0, 6, 2), row_targets}, Layout{image, image_targets},
-        Layout{ops::to_format(image, MemoryFormat::channels_last), image_targets},
-        Layout{random({3}), scalar(2)}})
-    for (const Tensor& w : {Tensor(), weight})
+// Of all others tests/op_cases/ has the gradients.
+TEST_CASE("gradients of class losses of probabilities and of one sample", "[cpu]") {
+  const Tensor image = ops::to_format(random({2, 3, 2, 2}), MemoryFormat::channels_last);
+  for (const Tensor& x : {random({4, 3}), ops::transpose(random({3, 4}), 0, 1), image, random({3})})
+    for (const Tensor& w : {Tensor(), tensor({0.5, 2.0, 1.5}, float64)})
       for (const double smoothing : {0.0, 0.2})
         for (const Reduction reduction : {Reduction::none, Reduction::mean}) {
-          INFO(layout.x.describe() << " smoothing " << smoothing);
-          const auto indices = [&](const std::vector<Tensor>& t) {
-            return cross_entropy(t[0], layout.target,
+          INFO(x.describe() << " smoothing " << smoothing);
+          const auto loss = [&](const Tensor& logits, const Tensor& target) {
+            return cross_entropy(logits, target,
                                  {.weight = w, .label_smoothing = smoothing, .reduction = reduction});
           };
-          CHECK(gradcheck(indices, {layout.x}));
-          CHECK(gradgradcheck(indices, {layout.x}));
-          const auto probabilities = [&](const std::vector<Tensor>& t) {
-            return cross_entropy(t[0], t[1],
-                                 {.weight = w, .label_smoothing = smoothing, .reduction = reduction});
-          };
-          const Tensor p = positive(layout.x.shape(), 3);
-          CHECK(gradcheck(probabilities, {layout.x, p}));
-          CHECK(gradgradcheck(probabilities, {layout.x, p}));
-          const auto nll = [&](const std::vector<Tensor>& t) {
-            return nll_loss(t[0] * t[0], layout.target, {.weight = w, .reduction = reduction});
-          };
-          CHECK(gradcheck(nll, {layout.x}));
-          CHECK(gradgradcheck(nll, {layout.x}));
+          const auto probabilities = [&](const std::vector<Tensor>& t) { return loss(t[0], t[1]); };
+          const Tensor p = positive(x.shape(), 3);
+          CHECK(gradcheck(probabilities, {x, p}));
+          CHECK(gradgradcheck(probabilities, {x, p}));
+          const auto of_one = [&](const std::vector<Tensor>& t) { return loss(t[0], scalar(2)); };
+          if (x.rank() == 1) CHECK((gradcheck(of_one, {x}) && gradgradcheck(of_one, {x})));
         }
 }
 
-TEST_CASE("gradients of losses of elements", "[cpu]") {
-  const Tensor target = random({3, 4}, 5);
-  for (const Tensor& x : {random({3, 4}), ops::transpose(random({4, 3}), 0, 1)})
-    for (const Reduction reduction : {Reduction::none, Reduction::mean, Reduction::batch_mean}) {
-      const auto check = [&](const auto& loss, const Tensor& t) {
-        const auto f = [&](const std::vector<Tensor>& in) { return loss(in[0], in[1]); };
-        CHECK(gradcheck(f, {x, t}));
-        CHECK(gradgradcheck(f, {x, t}));
-      };
-      check([&](auto& a, auto& t) { return mse_loss(a, t, {reduction}); }, target);
-      check([&](auto& a, auto& t) { return l1_loss(a, t, {reduction}); }, target);
-      for (const double width : {0.5, 1.0, 3.0}) {
-        check([&](auto& a, auto& t) { return smooth_l1_loss(a, t, {.beta = width, .reduction = reduction}); },
-              target);
-        check([&](auto& a, auto& t) { return huber_loss(a, t, {.delta = width, .reduction = reduction}); },
-              target);
-      }
-      check([&](auto& a, auto& t) { return smooth_l1_loss(a, t, {.beta = 0, .reduction = reduction}); },
-            target);
-      const Tensor share = positive({3, 4}, 9);
-      check([&](auto& a, auto& t) { return bce_with_logits(a, t, {.reduction = reduction}); }, share);
-      const Tensor weight = positive({3, 1}, 10);
-      const Tensor pos_weight = positive({4}, 11) * 3;
-      check(
-          [&](auto& a, auto& t) {
-            return bce_with_logits(a, t,
-                                   {.weight = weight, .pos_weight = pos_weight, .reduction = reduction});
-          },
-          share);
-      check([&](auto& a, auto& t) { return kl_div(a, t, {.reduction = reduction}); }, share);
-      check([&](auto& a, auto& t) { return kl_div(a, t, {.log_target = true, .reduction = reduction}); },
-            target);
-    }
+TEST_CASE("gradients of distance losses of any width", "[cpu]") {
+  const Tensor x = random({3, 4}), target = random({3, 4}, 5);
+  for (const double width : {0.0, 0.5, 3.0}) {
+    const auto smooth = [&](const std::vector<Tensor>& t) {
+      return smooth_l1_loss(t[0], t[1], {.beta = width});
+    };
+    CHECK((gradcheck(smooth, {x, target}) && gradgradcheck(smooth, {x, target})));
+    if (width == 0) continue;
+    const auto huber = [&](const std::vector<Tensor>& t) { return huber_loss(t[0], t[1], {.delta = width}); };
+    CHECK((gradcheck(huber, {x, target}) && gradgradcheck(huber, {x, target})));
+  }
 }
 
 TEST_CASE("the fused cross_entropy and its backward are those of its formula, on more than one block") {
@@ -347,7 +306,6 @@ TEST_CASE("bad arguments of losses are explained", "[cpu]") {
   CHECK_THROWS_WITH(cross_entropy(x, x, {.weight = ones({2})}), Contains("the weight must be [3]"));
   CHECK_THROWS_WITH(cross_entropy(x, tensor({0, 1}), {.label_smoothing = 1.5}),
                     Contains("label_smoothing must lie in [0, 1], got 1.5"));
-  CHECK_THROWS_WITH(cross_entropy(x, x, {.label_smoothing = -1}), Contains("label_smoothing"));
   CHECK_THROWS_AS(cross_entropy(scalar(1.0), scalar(0)), ShapeError);
   CHECK_THROWS_WITH(mse_loss(x, zeros({2, 1})),
                     "mse_loss: input and target must have one shape, got [2, 3] float32 cpu "
