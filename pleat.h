@@ -101,7 +101,6 @@
 #include "pleat/nn/upsample.h"
 #include "pleat/onnx/export.h"
 #include "pleat/ops/attention/attention.h"
-#include "pleat/ops/attention/attention_kernels.h"
 #include "pleat/ops/conv/conv.h"
 #include "pleat/ops/conv/conv_norm_act.h"
 #include "pleat/ops/conv/conv_kernels.h"

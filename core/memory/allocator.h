@@ -27,6 +27,12 @@ struct AllocatorStatistics {
 /// is no such device.
 std::shared_ptr<std::byte> allocate(int64_t size, Device device = {});
 
+/// Room for n elements on the CPU.
+template <class T>
+std::shared_ptr<T> allocate_array(int64_t n) {
+  return std::reinterpret_pointer_cast<T>(allocate(n * static_cast<int64_t>(sizeof(T))));
+}
+
 /// The figures of a device's allocator.
 AllocatorStatistics allocator_statistics(Device device = {});
 void reset_peak_statistics(Device device = {});

@@ -1,57 +1,43 @@
 // Private header: not installed.
 #pragma once
 
-#include <cstdint>
 #include <vector>
 
-/// The loops of attention over blocks of queries and keys.
+#include "pleat/core/tensor/tensor.h"
+
+/// Attention on the CPU by blocks of queries and keys, so that the scores of all of them are never in memory
+/// at once. Dao et al., "FlashAttention" (2022), arXiv:2205.14135.
 
 namespace pleat::ops {
 
-/// The matrices of a batch: rows of neighbouring elements.
-template <class T>
-struct AttentionRows {
-  T* data = nullptr;
-  int64_t row_step = 0;
-  std::vector<int64_t> items = {};  ///< where each matrix begins
+/// The sizes of an attention, and what it was called with beside its operands.
+struct AttentionProblem {
+  Shape batch;  ///< of all operands together
+  int64_t queries, keys, width, value_width;
+  double scale;
+  bool is_causal;
 
-  T* at(int64_t item, int64_t row) const {
-    return data + items[static_cast<std::size_t>(item)] + row * row_step;
+  /// [batch..., rows, columns].
+  Shape shape(int64_t rows, int64_t columns) const {
+    Shape shape = batch;
+    shape.insert(shape.end(), {rows, columns});
+    return shape;
   }
 };
 
-/// What is said of each query and key: whether they meet, or what is added to their score.
-template <class T>
-struct AttentionMask {
-  const bool* meets = nullptr;
-  const T* added = nullptr;
-  int64_t row_step = 0, column_step = 0;
-  std::vector<int64_t> items = {};
+struct AttentionResult {
+  Tensor output;       ///< [..., L, Ev], in the order of memory of the queries
+  Tensor log_sum_exp;  ///< [..., L, 1]: of the scores of each query, in the type computed in
 };
 
-/// Operands whose widths are multiples of a vector.
-template <class T>
-struct AttentionOperands {
-  int64_t items, queries, keys, width, value_width;
-  T scale;
-  bool is_causal;
-  AttentionRows<const T> query, key, value;
-  AttentionMask<T> mask = {};
-};
+/// Operands, and a mask or none, that fit the problem; read as they lie where their last dimension is dense.
+AttentionResult attention_forward(const AttentionProblem& p, const Tensor& query, const Tensor& key,
+                                  const Tensor& value, const Tensor& mask);
 
-/// Writes y, and log_sum_exp [items, queries].
-template <class T>
-void attend(const AttentionOperands<T>& p, const AttentionRows<T>& y, T* log_sum_exp);
-
-template <class T>
-struct AttentionBackward {
-  AttentionRows<const T> dy, y;
-  const T* log_sum_exp;
-  AttentionRows<T> query, key, value;  ///< the gradients
-};
-
-/// Writes the gradients, item by item on the threads.
-template <class T>
-void attend_backward(const AttentionOperands<T>& p, const AttentionBackward<T>& b);
+/// The gradients of query, key and value, in the batch's shape: where one was stretched, its gradient is
+/// still to be summed. Scores are computed again, block by block.
+std::vector<Tensor> attention_backward(const AttentionProblem& p, const Tensor& dy, const Tensor& query,
+                                       const Tensor& key, const Tensor& value, const Tensor& mask,
+                                       const AttentionResult& result);
 
 }  // namespace pleat::ops

@@ -1,0 +1,58 @@
+// Private header: not installed.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <vector>
+
+#include "pleat/core/tensor/tensor.h"
+#include "pleat/ops/recurrent/recurrent.h"
+
+/// One layer of a recurrent network in one direction, over all steps of its sequences; off the tape.
+
+namespace pleat::ops {
+
+/// Sizes and types of a call.
+struct RecurrentProblem {
+  const char* op;
+  RecurrentCell cell;
+  bool reverse;
+  int64_t steps, batch, width;   ///< L, N, H
+  std::vector<int64_t> lengths;  ///< empty: all are L
+  DType compute;                 ///< float32 or float64
+
+  /// Where the states before and after step t are among L + 1.
+  int64_t before(int64_t t) const { return reverse ? t + 1 : t; }
+  int64_t after(int64_t t) const { return reverse ? t : t + 1; }
+  int64_t first_state() const { return reverse ? steps : 0; }
+  int64_t last_state() const { return reverse ? 0 : steps; }
+  /// The step that is computed as number i.
+  int64_t step(int64_t i) const { return reverse ? steps - 1 - i : i; }
+};
+
+/// projected, w_hh, b_hh, h, c, or their gradients; the last three may be undefined.
+using RecurrentOperands = std::array<Tensor, 5>;
+
+/// In the type computed in. A sequence that has ended keeps its state.
+struct RecurrentStates {
+  Tensor h;     ///< [L + 1, N, H]; the first is the one before step 0 (reverse: after it)
+  Tensor c;     ///< the same, for lstm
+  Tensor kept;  ///< [L, N, K H]: for backward; undefined unless `keep`
+};
+RecurrentStates recurrent_forward(const RecurrentProblem& p, const RecurrentOperands& x, bool keep);
+
+/// In the type computed in, from the gradients of the outputs [L, N, H] and of the last states [N, H].
+RecurrentOperands recurrent_backward(const RecurrentProblem& p, const Tensor& dy, const Tensor& dh,
+                                     const Tensor& dc, const Tensor& w_hh, const RecurrentStates& states);
+
+/// The part of step t that goes over elements (steps.cpp), all tensors dense. `lengths`, on the device, says
+/// which sequences have ended; none: none has.
+void forward_elements(const RecurrentProblem& p, int64_t t, const int64_t* lengths, const Tensor& projected,
+                      const Tensor& product, const Tensor& bias, const RecurrentStates& states);
+/// dh and dc, of the states after the step, become those of the states before it, but for what goes through
+/// the product. `d_product` may be `d_projected` where a cell's two gradients are the same.
+void backward_elements(const RecurrentProblem& p, int64_t t, const int64_t* lengths,
+                       const RecurrentStates& states, const Tensor& dy, const Tensor& dh, const Tensor& dc,
+                       const Tensor& d_projected, const Tensor& d_product);
+
+}  // namespace pleat::ops
