@@ -148,7 +148,7 @@ Ceiling gemm_peak(const Gemm& gemm, Device device) {
   const Tensor a = randn(square, {.device = device}).to(gemm.dtype);
   const Tensor b = randn(square, {.device = device}).to(gemm.dtype);
   const double flops = 2 * std::pow(static_cast<double>(gemm.size), 3);
-  const double rate = best_rate(device, 7, flops, [&] { (void)ops::matmul(a, b); });
+  const double rate = best_rate(device, 7, flops, [&] { (void)matmul(a, b); });
   return {gemm.name, 1e-9 * rate};
 }
 

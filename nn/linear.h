@@ -4,7 +4,7 @@
 
 #include "pleat/core/base/required.h"
 #include "pleat/nn/layer.h"
-#include "pleat/ops/matmul/matmul_kernels.h"
+#include "pleat/ops/matmul/matmul.h"
 
 namespace pleat::nn {
 

@@ -6,7 +6,7 @@
 #include "pleat/nn/module.h"
 #include "pleat/ops/recurrent/recurrent.h"
 
-/// Recurrent networks; formulas: ops/recurrent/options.h. Names and layouts of parameters are PyTorch's, so
+/// Recurrent networks; formulas: ops/recurrent/recurrent.h. Names and layouts of parameters are PyTorch's, so
 /// that state dictionaries fit.
 
 namespace pleat::nn {

@@ -4,7 +4,7 @@
 #include "pleat/core/tensor/copy.h"
 #include "pleat/core/tensor/create.h"
 #include "pleat/onnx/functions.h"
-#include "pleat/ops/recurrent/options.h"
+#include "pleat/ops/recurrent/recurrent.h"
 
 /// Attention and recurrent layers.
 

@@ -8,7 +8,7 @@
 #include "pleat/core/tensor/create.h"
 #include "pleat/nn/option_checks.h"
 #include "pleat/ops/elementwise/arithmetic.h"
-#include "pleat/ops/matmul/matmul_kernels.h"
+#include "pleat/ops/matmul/matmul.h"
 #include "pleat/ops/reduce/reduce.h"
 #include "pleat/ops/update/update.h"
 
@@ -45,9 +45,9 @@ Tensor newton_schulz(const Tensor& matrix, int64_t steps) {
   Tensor x = matrix / (norm + 1e-7);
   for (int64_t step = 0; step < steps; ++step) {
     const Tensor gram =
-        ops::matmul(x, x.as_strided({x.size(1), x.size(0)}, {x.strides()[1], x.strides()[0]}, x.offset()));
-    const Tensor polynomial = ops::addmm(gram, gram, gram, {.beta = -4.7750, .alpha = 2.0315});
-    x = ops::addmm(x, polynomial, x, {.beta = 3.4445});
+        matmul(x, x.as_strided({x.size(1), x.size(0)}, {x.strides()[1], x.strides()[0]}, x.offset()));
+    const Tensor polynomial = addmm(gram, gram, gram, {.beta = -4.7750, .alpha = 2.0315});
+    x = addmm(x, polynomial, x, {.beta = 3.4445});
   }
   return x;
 }

@@ -8,7 +8,7 @@
 #include "pleat/core/device/cuda.h"
 #include "pleat/core/kernels/cuda_handles.h"
 #include "pleat/core/kernels/launch.h"
-#include "pleat/ops/matmul/batched_gemm.h"
+#include "pleat/ops/matmul/gemm.h"
 
 /// cuBLAS takes column-major matrices only. A row-major matrix read by columns is its transposed, so that C =
 /// A B becomes C' = B' A': the operands change places and nothing is copied.
@@ -46,37 +46,24 @@ struct IntegerProduct {
 /// cuBLAS wants every leading dimension to be at least a row of the matrix, also where there is one row only.
 int64_t leading(int64_t given, int64_t row) { return std::max(given, std::max<int64_t>(row, 1)); }
 
-cublasComputeType_t compute_type(Precision precision) {
-  switch (precision) {
-    case Precision::highest:
-      return CUBLAS_COMPUTE_32F;
-    case Precision::high:
-      return CUBLAS_COMPUTE_32F_FAST_TF32;
-    case Precision::medium:
-      break;
-  }
-  return CUBLAS_COMPUTE_32F_FAST_16BF;
-}
-
 template <class T>
 constexpr cudaDataType_t data_type() {
-  switch (dtype_of<T>()) {
-    case float64:
-      return CUDA_R_64F;
-    case float16:
-      return CUDA_R_16F;
-    case bfloat16:
-      return CUDA_R_16BF;
-    default:
-      return CUDA_R_32F;
-  }
+  constexpr DType dtype = dtype_of<T>();
+  return dtype == float64    ? CUDA_R_64F
+         : dtype == float16  ? CUDA_R_16F
+         : dtype == bfloat16 ? CUDA_R_16BF
+                             : CUDA_R_32F;
 }
 
 /// Sums of half types are float32, whatever `float32_precision` is for float32 operands.
 template <class T>
 cublasComputeType_t compute_type() {
   if constexpr (std::is_same_v<T, double>) return CUBLAS_COMPUTE_64F;
-  return std::is_same_v<T, float> ? compute_type(float32_precision()) : CUBLAS_COMPUTE_32F;
+  if constexpr (!std::is_same_v<T, float>) return CUBLAS_COMPUTE_32F;
+  const Precision precision = float32_precision();
+  return precision == Precision::highest ? CUBLAS_COMPUTE_32F
+         : precision == Precision::high  ? CUBLAS_COMPUTE_32F_FAST_TF32
+                                         : CUBLAS_COMPUTE_32F_FAST_16BF;
 }
 
 template <class T, class Out>
@@ -97,28 +84,21 @@ void floating_gemm(const char* op, Device device, const GemmBatch<T, Out>& produ
   cuda::check_blas(status, op);
 }
 
-/// cuBLAS writes a batch of products, and adds none of them up.
-template <class T, class Out>
-void add_up_terms(const char* op, Device device, GemmBatch<T, Out> products) {
-  for (int64_t i = 0; i < products.first.terms; ++i) {
-    GemmBatch<T, Out> term = products;
-    term.first = term_of(products.first, i);
-    cublas_gemm(op, device, term);
-  }
-}
-
 }  // namespace
 
 template <class T, class Out>
 void cublas_gemm(const char* op, Device device, const GemmBatch<T, Out>& products) {
   const Gemm<T, Out>& p = products.first;
   if (p.m == 0 || p.n == 0 || products.batch == 0) return;
-  if constexpr (std::is_same_v<T, int64_t>)
+  if constexpr (std::is_same_v<T, int64_t>) {
     launch_indices(op, device, products.batch * p.m * p.n, IntegerProduct{products});
-  else if (p.terms > 1)
-    add_up_terms(op, device, products);
-  else
-    floating_gemm(op, device, products);
+  } else {
+    GemmBatch<T, Out> term = products;  // cuBLAS writes a batch of products, and adds none of them up
+    for (int64_t i = 0; i < p.terms; ++i) {
+      term.first = term_of(p, i);
+      floating_gemm(op, device, term);
+    }
+  }
 }
 
 template void cublas_gemm(const char*, Device, const GemmBatch<float>&);

@@ -88,17 +88,6 @@ void sum_weighted_rows(const Gemm<T>& p, int64_t n, const T* weights, int64_t we
   }
 }
 
-/// Columns from some on.
-template <class T>
-Gemm<T> columns_of(const Gemm<T>& p, int64_t first, int64_t columns) {
-  Gemm<T> part = p;
-  part.n = std::min(columns, p.n - first);
-  part.b += p.transpose_b ? first * p.ldb : first;
-  part.c += first;
-  if (p.start != nullptr) part.start += first;
-  return part;
-}
-
 /// That are packed together: a kilobyte of a row of op(B), and in a set of the first-level cache not more
 /// lines than it has ways.
 constexpr int64_t panels_at_once = 8;
@@ -110,9 +99,9 @@ void multiply_by_stripes(const Gemm<T>& p) {
   constexpr int64_t bytes = 256 << 10, least = 256;  // fewer columns do not outweigh the copies of op(A)
   const int64_t fitting = bytes / (p.k * static_cast<int64_t>(sizeof(T)));
   const int64_t columns = std::max(least, fitting - fitting % panel_columns<T>);
-  const ColumnPanels<T> panels(columns_of(p, 0, columns));
+  const ColumnPanels<T> panels(block_of(p, 0, p.m, 0, columns));
   for (int64_t first = 0; first < p.n; first += columns) {
-    const Gemm<T> stripe = columns_of(p, first, columns);
+    const Gemm<T> stripe = block_of(p, 0, p.m, first, columns);
     for (int64_t panel = 0; panel * panel_columns<T> < stripe.n; panel += panels_at_once)
       panels.pack(stripe, panel, panels_at_once);
     multiply_panels(stripe, panels.from(0));
@@ -182,8 +171,8 @@ void multiply_terms(const Gemm<T>& p) {
     for (int64_t i = 0; i < p.terms; ++i) multiply_one(term_of(p, i));
     return;
   }
-  const auto memory = allocate((p.m + p.n) * p.k * most * static_cast<int64_t>(sizeof(T)));
-  T* const buffer = reinterpret_cast<T*>(memory.get());
+  const auto memory = allocate_array<T>((p.m + p.n) * p.k * most);
+  T* const buffer = memory.get();
   Gemm<T> sum = p;
   for (int64_t first = 0; first < p.terms; first += most) {
     const int64_t terms = std::min(most, p.terms - first);
@@ -225,7 +214,7 @@ struct SharedPanels {
     const int64_t column_bytes = block.columns * p.k * static_cast<int64_t>(sizeof(T));
     const int64_t columns = block.columns * std::max<int64_t>(1, most_bytes / column_bytes);
     for (int64_t first = 0; first < p.n; first += columns)
-      multiply_stripe(columns_of(p, first, columns), block);
+      multiply_stripe(block_of(p, 0, p.m, first, columns), block);
   }
 
  private:

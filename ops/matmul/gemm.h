@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <type_traits>
 
+#include "pleat/core/base/device.h"
 #include "pleat/core/tensor/dtype.h"
 
 /// The matrix product under everything: C = op(A) op(B) on row-major matrices with leading dimensions.
@@ -53,6 +54,18 @@ struct Gemm {
   const Finish<Out>* finish = nullptr;  ///< by gemm (gemm_serial does not), of one term
 };
 
+/// The part of at most `rows` rows and `columns` columns of C from some on.
+template <class T, class Out>
+Gemm<T, Out> block_of(Gemm<T, Out> p, int64_t row, int64_t rows, int64_t column, int64_t columns) {
+  p.m = std::min(rows, p.m - row);
+  p.n = std::min(columns, p.n - column);
+  p.a += p.transpose_a ? row : row * p.lda;
+  p.b += p.transpose_b ? column * p.ldb : column;
+  p.c += row * p.ldc + column;
+  if (p.start != nullptr) p.start += row * p.start_row + column;
+  return p;
+}
+
 /// Term number `index` alone; all but the first are added to C.
 template <class T, class Out>
 Gemm<T, Out> term_of(Gemm<T, Out> product, int64_t index) {
@@ -94,5 +107,25 @@ void gemm(const Gemm<BFloat16>& product);
 void gemm(const Gemm<BFloat16, float>& product);
 /// Integers, modulo 2^64, by a plain loop.
 void gemm(const Gemm<int64_t>& product);
+
+/// `batch` products whose matrices lie at equal distances, in elements; a distance of 0 uses one matrix for
+/// all. C's must not overlap.
+template <class T, class Out = T>
+struct GemmBatch {
+  Gemm<T, Out> first;
+  int64_t batch = 1;
+  int64_t a_step = 0;
+  int64_t b_step = 0;
+  int64_t c_step = 0;
+};
+
+/// Computes the products on the CPU, with `gemm`, for whose types it is.
+template <class T, class Out>
+void batched_gemm(const GemmBatch<T, Out>& products);
+
+/// The same on a GPU, with cuBLAS in the current stream. T and Out: float, double or int64_t, both the same;
+/// or T Half or BFloat16, and Out the same or float. Throws what cuBLAS reports, naming `op`.
+template <class T, class Out>
+void cublas_gemm(const char* op, Device device, const GemmBatch<T, Out>& products);
 
 }  // namespace pleat::ops

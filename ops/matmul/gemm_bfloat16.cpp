@@ -88,15 +88,12 @@ void multiply(const Gemm<BFloat16, Out>& p) {
   const int64_t a_size = packs_a ? most_pairs * round_up(rows, int64_t{16}) : 0;
   const int64_t b_size = most_pairs * panel_columns;
   const int64_t sums_size = has_sums ? rows * p.n : 0;
-  const auto memory = allocate((a_size + b_size + sums_size) * static_cast<int64_t>(sizeof(uint32_t)));
-  uint32_t* const b_pairs = reinterpret_cast<uint32_t*>(memory.get());
+  const auto memory = allocate_array<uint32_t>(a_size + b_size + sums_size);
+  uint32_t* const b_pairs = memory.get();
   uint32_t* const a_pairs = b_pairs + b_size;
   float* const sums = reinterpret_cast<float*>(a_pairs + a_size);
   for (int64_t first = 0; first < p.m; first += rows) {
-    Gemm<BFloat16, Out> block = p;
-    block.m = std::min(rows, p.m - first);
-    block.a += p.transpose_a ? first : first * p.lda;
-    block.c += first * p.ldc;
+    const Gemm<BFloat16, Out> block = block_of(p, first, rows, 0, p.n);
     const auto add_parts = [&](auto sum) {
       for (int64_t part = 0; part < parts; ++part) {
         multiply_rows(part_of(sum, depth, part), packs_a, a_pairs, b_pairs);

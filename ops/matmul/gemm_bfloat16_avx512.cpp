@@ -73,12 +73,7 @@ void pack_rows_of_k(const BFloat16Packing& p) {
     }
 }
 
-void pack(const BFloat16Packing& p) {
-  if (p.rows_of_k)
-    pack_rows_of_k(p);
-  else
-    pack_rows_of_size(p);
-}
+void pack(const BFloat16Packing& p) { p.rows_of_k ? pack_rows_of_k(p) : pack_rows_of_size(p); }
 
 /// A pair of a in every lane.
 __m512bh repeat(const char* pair) {
@@ -158,16 +153,9 @@ void multiply_rows(const BFloat16Panel& p) {
 
 template <class Out>
 void multiply(const BFloat16Panel& p) {
-  switch ((p.n + lanes_of_vector - 1) / lanes_of_vector) {
-    case 1:
-      return multiply_rows<Out, 1>(p);
-    case 2:
-      return multiply_rows<Out, 2>(p);
-    case 3:
-      return multiply_rows<Out, 3>(p);
-    default:
-      return multiply_rows<Out, 4>(p);
-  }
+  static constexpr void (*kernels[])(const BFloat16Panel&) = {multiply_rows<Out, 1>, multiply_rows<Out, 2>,
+                                                              multiply_rows<Out, 3>, multiply_rows<Out, 4>};
+  kernels[(p.n - 1) / lanes_of_vector](p);
 }
 
 }  // namespace

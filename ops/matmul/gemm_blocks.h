@@ -69,16 +69,7 @@ void store_sums(const Sum* sums, int64_t n, bool accumulate, Out* c) {
 template <class T, class Out>
 Gemm<T, Out> tile_of(const Gemm<T, Out>& p, const Blocking& block, int64_t tile) {
   const int64_t across = ceil_div(p.n, block.columns);
-  const int64_t row = tile / across * block.rows;
-  const int64_t column = tile % across * block.columns;
-  Gemm<T, Out> part = p;
-  part.m = std::min(block.rows, p.m - row);
-  part.n = std::min(block.columns, p.n - column);
-  part.a += p.transpose_a ? row : row * p.lda;
-  part.b += p.transpose_b ? column * p.ldb : column;
-  part.c += row * p.ldc + column;
-  if (p.start != nullptr) part.start += row * p.start_row + column;
-  return part;
+  return block_of(p, tile / across * block.rows, block.rows, tile % across * block.columns, block.columns);
 }
 
 /// The part of `p` that sums `depth` products from part * depth, where several terms are parts of k, too.
@@ -104,8 +95,8 @@ template <class T, class Out>
 void multiply_by_depth(const Gemm<T, Out>& p, const Blocking& block, int64_t tiles, int64_t parts) {
   using Sum = typename Gemm<T, Out>::Scale;
   const int64_t elements = p.m * p.n;
-  const auto memory = allocate(parts * elements * static_cast<int64_t>(sizeof(Sum)));
-  Sum* const sums = reinterpret_cast<Sum*>(memory.get());
+  const auto memory = allocate_array<Sum>(parts * elements);
+  Sum* const sums = memory.get();
   parallel_chunks(parts * tiles, [&](int64_t chunk) {
     const int64_t part = chunk / tiles;
     Gemm<T, Sum> product = with_result(part_of(p, block.depth, part), sums + part * elements, p.n);
@@ -135,12 +126,8 @@ void finish_rows(const Gemm<T, Out>& p) {
 template <class T, class Out>
 void finish_all(const Gemm<T, Out>& p) {
   if (p.finish == nullptr) return;
-  parallel_for(0, p.m, std::max<int64_t>(1, 16384 / p.n), [&](int64_t begin, int64_t end) {
-    Gemm<T, Out> part = p;
-    part.m = end - begin;
-    part.c += begin * p.ldc;
-    finish_rows(part);
-  });
+  parallel_for(0, p.m, std::max<int64_t>(1, 16384 / p.n),
+               [&](int64_t begin, int64_t end) { finish_rows(block_of(p, begin, end - begin, 0, p.n)); });
 }
 
 /// Blocks of C that are products of their own.
@@ -156,23 +143,17 @@ struct SeparateBlocks {
   }
 };
 
-template <class T, class Out, class Blocks = SeparateBlocks<T, Out>>
-void gemm_by_blocks(const Gemm<T, Out>& p, const Blocks& blocks = {});
-
-/// A few terms of large k are products of their own, each on the pool.
-template <class T, class Out, class Blocks>
-void multiply_term_by_term(const Gemm<T, Out>& p, const Blocks& blocks) {
-  for (int64_t i = 0; i < p.terms; ++i) gemm_by_blocks(term_of(p, i), blocks);
-}
-
 /// The product on the pool, as gemm.h says. `blocks` computes C block by block where k is not cut.
-template <class T, class Out, class Blocks>
-void gemm_by_blocks(const Gemm<T, Out>& p, const Blocks& blocks) {
+template <class T, class Out, class Blocks = SeparateBlocks<T, Out>>
+void gemm_by_blocks(const Gemm<T, Out>& p, const Blocks& blocks = {}) {
   if (p.m == 0 || p.n == 0) return;
   const int64_t depth = p.terms * p.k;
   Blocking block = choose_blocking(p.m, p.n, depth, Blocks::least);
   if (p.terms > 1 && p.k > 0) {
-    if (block.depth < p.k) return multiply_term_by_term(p, blocks);
+    if (block.depth < p.k) {  // a few terms of large k are products of their own, each on the pool
+      for (int64_t i = 0; i < p.terms; ++i) gemm_by_blocks(term_of(p, i), blocks);
+      return;
+    }
     block.depth -= block.depth % p.k;
   }
   const int64_t tiles = ceil_div(p.m, block.rows) * ceil_div(p.n, block.columns);

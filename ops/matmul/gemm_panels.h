@@ -1,11 +1,16 @@
 // Private header: not installed.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 
+#include "pleat/core/base/checked_math.h"
 #include "pleat/core/base/simd.h"
+#include "pleat/core/memory/allocator.h"
+#include "pleat/core/tensor/transpose.h"
 #include "pleat/ops/matmul/gemm.h"
+#include "pleat/ops/matmul/tile_product.h"
 
 /// Products of matrices on the CPU by tiles that are summed in registers (tile_product.h): op(B) is copied
 /// into panels of a few columns once, which all rows of op(A) then pass. Goto and van de Geijn, "Anatomy of
@@ -21,30 +26,129 @@ constexpr int64_t panel_columns = 2 * simd::lanes<T>;
 /// So many rows of op(A) stay in the second-level cache beside the panels.
 inline constexpr int64_t row_block = 128;
 
+/// So much of the depth is summed at a time that a panel of it stays in the first-level cache.
+inline constexpr int64_t depth_block = 256;
+
+/// Part of op(A): element [row, d] lies at data[row * row_step + d * depth_step].
+template <class T>
+struct PanelRows {
+  const T* data;
+  int64_t row_step, depth_step;
+};
+
+/// Rows and depths from some on: where they lie, or copied, where several panels read them, to `buffer`,
+/// whose rows do not get into each other's way in a cache.
+template <class T>
+PanelRows<T> panel_rows(const Gemm<T>& p, int64_t row, int64_t rows, int64_t first, int64_t depth,
+                        T* buffer) {
+  if (p.transpose_a) {
+    const T* const from = p.a + first * p.lda + row;
+    for (int64_t d = 0; d < depth; ++d) std::copy_n(from + d * p.lda, rows, buffer + d * row_block);
+    return {buffer, 1, row_block};
+  }
+  const T* const from = p.a + row * p.lda + first;
+  if (p.n <= 2 * panel_columns<T>) return {from, p.lda, 1};
+  constexpr int64_t step = depth_block + simd::lanes<T>;
+  for (int64_t r = 0; r < rows; ++r) std::copy_n(from + r * p.lda, depth, buffer + r * step);
+  return {buffer, step, 1};
+}
+
+/// result = start + alpha a b of some rows and a panel of `columns` columns.
+template <class T>
+void multiply_panel(const TileProduct<T>& p, int64_t rows, int64_t columns, T alpha) {
+  if (alpha == T(1) && columns == panel_columns<T>) return multiply_rows<T, 2>(p, rows);
+  if (alpha == T(1) && columns == simd::lanes<T>) return multiply_rows<T, 1>(p, rows);
+  alignas(64) T sums[row_block * panel_columns<T>];
+  TileProduct<T> product = p;
+  product.result = sums;
+  product.result_row = panel_columns<T>;
+  product.start = nullptr;
+  if (columns > simd::lanes<T>)
+    multiply_rows<T, 2>(product, rows);
+  else
+    multiply_rows<T, 1>(product, rows);
+  for (int64_t r = 0; r < rows; ++r) {
+    const T* const sum = sums + r * panel_columns<T>;
+    const T* const start = p.start + r * p.start_row;
+    T* const c = p.result + r * p.result_row;
+    PLEAT_INDEPENDENT_ITERATIONS
+    for (int64_t i = 0; i < columns; ++i) c[i] = alpha * sum[i] + (p.start != nullptr ? start[i] : T(0));
+  }
+}
+
 /// Whether there are so many rows and columns that copying op(B) pays.
 template <class T>
-bool pays_panels(const Gemm<T>& p);
+bool pays_panels(const Gemm<T>& p) {
+  return p.m >= 8 && p.n >= simd::lanes<T> && p.m * p.n * p.k >= 1 << 16;
+}
 
 /// op(B) as [panel][k][column of the panel], with zeros behind the last column.
 template <class T>
 class ColumnPanels {
  public:
   /// Room for the panels of a product.
-  explicit ColumnPanels(const Gemm<T>& p);
+  explicit ColumnPanels(const Gemm<T>& p)
+      : count_(ceil_div(p.n, panel_columns<T>)),
+        k_(p.k),
+        data_(allocate_array<T>(count_ * panel_columns<T> * k_)) {}
   int64_t count() const { return count_; }
-  /// Copies those from `first` on, `panels` of them or as many as there are.
-  void pack(const Gemm<T>& p, int64_t first, int64_t panels) const;
   /// From a column on, the first one of a panel.
-  const T* from(int64_t column) const { return data_ + column * k_; }
+  T* from(int64_t column) const { return data_.get() + column * k_; }
+  /// Copies those from `first` on, `panels` of them or as many as there are.
+  void pack(const Gemm<T>& p, int64_t first, int64_t panels) const {
+    constexpr int64_t width = panel_columns<T>;
+    const int64_t last = std::min(first + panels, count_), end = std::min(last * width, p.n);
+    if (p.transpose_b) {
+      for (int64_t column = first * width; column < end; column += width)
+        transpose_matrix(from(column), width, p.b + column * p.ldb, p.ldb, std::min(width, end - column),
+                         p.k);
+    } else {
+      // Row by row: neighbours in memory are read one after the other, which is several times as fast as
+      // panel by panel where they come from memory.
+      const int64_t full = end - end % width;
+      for (int64_t d = 0; d < p.k; ++d) {
+        const T* const row = p.b + d * p.ldb;
+        for (int64_t column = first * width; column < full; column += width)
+          std::copy_n(row + column, width, from(column) + d * width);
+        if (full < end) std::copy_n(row + full, end - full, from(full) + d * width);
+      }
+    }
+    if (const int64_t valid = end % width; valid > 0)
+      for (int64_t d = 0; d < p.k; ++d)
+        std::fill_n(from(end - valid) + d * width + valid, width - valid, T(0));
+  }
 
  private:
   int64_t count_, k_;
-  std::shared_ptr<std::byte> memory_;
-  T* data_;
+  std::shared_ptr<T> data_;
 };
 
 /// The product, its op(B) in panels: `b` begins with that of the first column. Reads nothing of p.b.
 template <class T>
-void multiply_panels(const Gemm<T>& p, const T* b);
+void multiply_panels(const Gemm<T>& p, const T* b) {
+  const auto buffer = allocate_array<T>(row_block * (depth_block + simd::lanes<T>));
+  for (int64_t row = 0; row < p.m; row += row_block) {
+    const int64_t rows = std::min(row_block, p.m - row);
+    for (int64_t first = 0; first < p.k; first += depth_block) {
+      const int64_t depth = std::min(depth_block, p.k - first);
+      const PanelRows<T> a = panel_rows(p, row, rows, first, depth, buffer.get());
+      T* const c = p.c + row * p.ldc;
+      const bool adds_to_c = p.accumulate || first > 0;
+      const T* const start = adds_to_c ? c : p.start == nullptr ? nullptr : p.start + row * p.start_row;
+      for (int64_t column = 0; column < p.n; column += panel_columns<T>)
+        multiply_panel<T>({.a = a.data,
+                           .a_row = a.row_step,
+                           .a_depth = a.depth_step,
+                           .b = b + column * p.k + first * panel_columns<T>,
+                           .b_depth = panel_columns<T>,
+                           .depth = depth,
+                           .result = c + column,
+                           .result_row = p.ldc,
+                           .start = start == nullptr ? nullptr : start + column,
+                           .start_row = adds_to_c ? p.ldc : p.start_row},
+                          rows, std::min(panel_columns<T>, p.n - column), p.alpha);
+    }
+  }
+}
 
 }  // namespace pleat::ops

@@ -5,7 +5,7 @@
 
 #include "pleat/ops/elementwise/activation.h"
 #include "pleat/ops/matmul/element_function.h"
-#include "pleat/ops/matmul/matmul_kernels.h"
+#include "pleat/ops/matmul/matmul.h"
 #include "pleat/ops/spatial/bounds.h"
 
 /// linear and the activation after it in one pass: the activation is computed while the product's results are

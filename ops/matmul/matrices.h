@@ -9,10 +9,9 @@
 
 #include "pleat/core/base/format.h"
 #include "pleat/core/base/host_device.h"
-#include "pleat/core/base/record_function.h"
 #include "pleat/core/tensor/copy.h"
 #include "pleat/ops/elementwise/types.h"
-#include "pleat/ops/matmul/batched_gemm.h"
+#include "pleat/ops/matmul/gemm.h"
 #include "pleat/ops/shape/view.h"
 
 /// Products of the matrices in tensors: how these lie, and one product, or many, for gemm and cuBLAS.
@@ -31,11 +30,6 @@ decltype(auto) dispatch_product(const char* op, DType dtype, Device device, F&& 
   if (dtype == float64) return f(Type<double>{});
   if (is_floating(dtype)) return f(Type<float>{});
   return f(Type<int64_t>{});
-}
-
-inline void check_one_device(const char* op, const Tensor& a, const Tensor& b) {
-  check<DeviceError>(a.device() == b.device(), "{}: all tensors must be on one device, got {} and {}", op,
-                     a.device(), b.device());
 }
 
 /// How gemm reads the last two dimensions of a tensor.
@@ -234,16 +228,6 @@ void multiply_from(const char* op, const Tensor& out, const Tensor& input, const
   if (!dense)
     start = to_format(expand(start, is_row ? Shape{1, out.size(1)} : out.shape()), MemoryFormat::contiguous);
   multiply_batches<T, Out>(op, out, a, b, alpha, false, expand(start, out.shape()), finish);
-}
-
-/// Of sums of k products of `dtype` each.
-inline RangeDetails product_details(DType dtype, const Tensor& out, int64_t k) {
-  if (!is_floating(out.dtype())) return {.implementation = "native"};
-  const bool is_pairwise = dtype == bfloat16 && multiplies_bfloat16();
-  return {.implementation = out.device().is_cuda() ? "cublas"
-                            : is_pairwise          ? "avx512_bf16"
-                                                   : "native",
-          .flops = 2 * static_cast<double>(out.numel()) * static_cast<double>(k)};
 }
 
 }  // namespace pleat::ops

@@ -5,7 +5,7 @@
 
 #include "pleat/core/base/host_device.h"
 #include "pleat/ops/elementwise/vector_math.h"
-#include "pleat/ops/recurrent/options.h"
+#include "pleat/ops/recurrent/recurrent.h"
 
 /// The formulas of recurrent cells, for numbers and, so that they can be recorded, for tensors: T is float,
 /// double or Tensor. Hochreiter and Schmidhuber, "Long short-term memory" (1997), with the forget gate of

@@ -4,9 +4,9 @@
 
 #include "pleat/autograd/autocast.h"
 #include "pleat/autograd/backward.h"
+#include "pleat/autograd/call.h"
 #include "pleat/autograd/copy.h"
 #include "pleat/autograd/grad_mode.h"
-#include "pleat/autograd/tape.h"
 #include "pleat/core/tensor/copy.h"
 #include "pleat/core/tensor/create.h"
 #include "pleat/ops/elementwise/activation.h"
@@ -15,8 +15,9 @@
 #include "pleat/ops/elementwise/math.h"
 #include "pleat/ops/elementwise/select.h"
 #include "pleat/ops/matmul/matmul.h"
+#include "pleat/ops/one_type.h"
 #include "pleat/ops/recurrent/cells.h"
-#include "pleat/ops/recurrent/recurrent_kernels.h"
+#include "pleat/ops/recurrent/kernels.h"
 #include "pleat/ops/shape/join.h"
 #include "pleat/ops/shape/shape.h"
 #include "pleat/ops/shape/view.h"
@@ -24,18 +25,69 @@
 namespace pleat {
 namespace {
 
-/// projected, w_hh, b_hh, h, c; the last three may be undefined.
-using Operands = std::array<Tensor, 5>;
+using Operands = ops::RecurrentOperands;
+using Problem = ops::RecurrentProblem;
+
+void check_operand(const Problem& p, const char* name, const Tensor& x, const Shape& shape,
+                   const Tensor& projected) {
+  if (!x.defined()) return;
+  check<ShapeError>(x.shape() == shape, "{}: {} must be {}, got {}", p.op, name, shape, x);
+  ops::check_one_type(p.op, "the projected input", projected, name, x);
+  check<DeviceError>(x.device() == projected.device(), "{}: {} must be on {} like the input, got {}", p.op,
+                     name, projected.device(), x);
+}
+
+std::vector<int64_t> checked_lengths(const Problem& p, const Tensor& lengths) {
+  if (!lengths.defined()) return {};
+  check<DTypeError>(!is_floating(lengths.dtype()) && lengths.dtype() != boolean,
+                    "{}: lengths must be integers, got {}", p.op, lengths);
+  check<ShapeError>(lengths.shape() == Shape{p.batch}, "{}: lengths must be [{}], one a sequence, got {}",
+                    p.op, p.batch, lengths);
+  std::vector<int64_t> result = lengths.to_vector<int64_t>();
+  for (const int64_t length : result)
+    check<IndexError>(length >= 0 && length <= p.steps, "{}: lengths must be 0 to {}, got {}", p.op, p.steps,
+                      length);
+  return result;
+}
+
+Problem checked(const char* op, const Operands& x, const RecurrentOptions& options) {
+  const auto& [projected, w_hh, b_hh, h, c] = x;
+  const int64_t gates = ops::with_cell(options.cell, []<class Cell>(Cell) { return Cell::gates; });
+  check<ShapeError>(
+      projected.rank() == 3 && projected.size(0) >= 1 && projected.size(2) >= gates &&
+          projected.size(2) % gates == 0,
+      "{}: the projected input must be [steps, batch, {} hidden_size] of at least one step, got {}", op,
+      gates, projected);
+  check<DTypeError>(is_floating(projected.dtype()),
+                    "{}: the projected input must be floating, got {}; convert it with to(float32)", op,
+                    projected);
+  Problem p{.op = op,
+            .cell = options.cell,
+            .reverse = options.reverse,
+            .steps = projected.size(0),
+            .batch = projected.size(1),
+            .width = projected.size(2) / gates,
+            .lengths = {},
+            .compute = compute_dtype(projected.dtype())};
+  check<ShapeError>(w_hh.defined(), "{}: needs the weight of the state, w_hh", op);
+  check_operand(p, "w_hh", w_hh, {gates * p.width, p.width}, projected);
+  check_operand(p, "b_hh", b_hh, {gates * p.width}, projected);
+  check_operand(p, "the state h", h, {p.batch, p.width}, projected);
+  check<ValueError>(!c.defined() || options.cell == RecurrentCell::lstm, "{}: only lstm has a state c", op);
+  check_operand(p, "the state c", c, {p.batch, p.width}, projected);
+  p.lengths = checked_lengths(p, options.lengths);
+  return p;
+}
 
 /// [L, N, 1]: which steps are within their sequences. On `device`.
-Tensor steps_within(const ops::RecurrentProblem& p, Device device) {
+Tensor steps_within(const Problem& p, Device device) {
   const NoGrad off;
   const Tensor steps = reshape(arange(p.steps, {.device = device}), {p.steps, 1, 1});
   return steps < reshape(from_vector(p.lengths, {p.batch}, device), {1, p.batch, 1});
 }
 
 /// The same function, step by step in differentiable ones, for gradients of gradients.
-RecurrentResult composed(const ops::RecurrentProblem& p, const Operands& x) {
+RecurrentResult composed(const Problem& p, const Operands& x) {
   const auto as_computed = [&](const Tensor& t) { return t.defined() ? cast(t, p.compute) : t; };
   const TensorOptions options{.dtype = p.compute, .device = x[0].device()};
   const std::vector<Tensor> inputs = split(as_computed(x[0]), 1, 0);
@@ -68,7 +120,7 @@ RecurrentResult composed(const ops::RecurrentProblem& p, const Operands& x) {
   return {stack(outputs, 0), h, c};
 }
 
-Grads recorded_backward(const ops::RecurrentProblem& p, Operands x, const Grads& dys, const Needs& needs) {
+Grads recorded_backward(const Problem& p, Operands x, const Grads& dys, const Needs& needs) {
   Grads wanted;
   for (std::size_t i = 0; i < x.size(); ++i) {
     if (!x[i].defined() || !needs[i]) continue;
@@ -92,10 +144,14 @@ Grads recorded_backward(const ops::RecurrentProblem& p, Operands x, const Grads&
 
 RecurrentResult recurrent(const Tensor& projected, const Tensor& w_hh, const Tensor& b_hh, const Tensor& h,
                           const Tensor& c, const RecurrentOptions& options) {
+  const char* const op = options.cell == RecurrentCell::lstm  ? "lstm"
+                         : options.cell == RecurrentCell::gru ? "gru"
+                                                              : "rnn";
   const Operands x = autocast_to_half(projected, w_hh, b_hh, h, c);
-  const ops::RecurrentProblem p = ops::recurrent_problem(x[0], x[1], x[2], x[3], x[4], options);
+  const Call call(op, {x[0], x[1], x[2], x[3], x[4]});
+  const Problem p = checked(op, x, options);
   const bool keep = autograd::anything_to_record({x[0], x[1], x[2], x[3], x[4]});
-  const ops::RecurrentStates states = ops::recurrent_forward(p, x[0], x[1], x[2], x[3], x[4], keep);
+  const ops::RecurrentStates states = ops::recurrent_forward(p, x, keep);
   const DType dtype = x[0].dtype();
   const auto last = [&](const Tensor& all) {
     return ops::cast(ops::copy(ops::select(all, 0, p.last_state())), dtype);
@@ -112,12 +168,12 @@ RecurrentResult recurrent(const Tensor& projected, const Tensor& w_hh, const Ten
                             const Grads& dys, const Needs& needs) -> Grads {
                           const Operands operands{*kept[0], *kept[1], *kept[2], *kept[3], *kept[4]};
                           if (grad_enabled()) return recorded_backward(p, operands, dys, needs);
-                          const ops::RecurrentGradients d =
+                          const Operands d =
                               ops::recurrent_backward(p, dys[0], dys[1], dys.size() > 2 ? dys[2] : Tensor(),
                                                       operands[1], {*h_states, c_states, gates});
-                          return {d.projected, d.w_hh, d.b_hh, d.h, d.c};
+                          return {d.begin(), d.end()};
                         }};
-  results = record(p.op(), std::move(results), {std::move(derivative)});
+  results = call.results(std::move(results), {std::move(derivative)});
   return {results[0], results[1], results.size() > 2 ? results[2] : Tensor()};
 }
 

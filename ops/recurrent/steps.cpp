@@ -1,138 +1,162 @@
 // Host and device.
-#include "pleat/ops/recurrent/steps.h"
-
 #include <algorithm>
 
 #include "pleat/core/base/simd.h"
 #include "pleat/core/kernels/for_each_index.h"
+#include "pleat/ops/elementwise/types.h"
 #include "pleat/ops/recurrent/cells.h"
+#include "pleat/ops/recurrent/kernels.h"
 
 namespace pleat::ops {
 namespace {
 
-PLEAT_HOST_DEVICE bool has_ended(const StepLengths& time, int64_t row) {
-  return time.lengths != nullptr && time.step >= time.lengths[row];
-}
+// All matrices have a row for each sequence: states [N, H], gates [N, G H], what is kept [N, K H] (cells.h).
 
-/// Calls functor.elements(row, first, last) with the parts of rows of `width` elements in [first, last).
-template <class Functor>
-void run_rows(const Functor& functor, int64_t width, int64_t first, int64_t last) {
-  while (first < last) {
-    const int64_t row = first / width;
-    const int64_t end = std::min(last, (row + 1) * width);
-    functor.elements(row, first - row * width, end - row * width);
-    first = end;
-  }
-}
+/// The sequences of a step.
+struct Rows {
+  int64_t width;           ///< H
+  const int64_t* lengths;  ///< none: no sequence has ended
+  int64_t step;
+
+  PLEAT_HOST_DEVICE bool has_ended(int64_t row) const { return lengths != nullptr && step >= lengths[row]; }
+};
 
 template <class Cell, class T>
 struct Forward {
-  ForwardStep<T> s;
+  Rows rows;
+  const T *h_before, *c_before;  ///< the c are none but for lstm
+  T *h_after, *c_after, *kept;   ///< kept: none where nothing is
+  const T *projected, *product, *bias;
 
-  PLEAT_HOST_DEVICE void operator()(int64_t i) const {
-    const int64_t row = i / s.width;
-    elements(row, i - row * s.width, i - row * s.width + 1);
-  }
-  void run(int64_t first, int64_t last) const { run_rows(*this, s.width, first, last); }
-
-  PLEAT_HOST_DEVICE void elements(int64_t row, int64_t first, int64_t last) const {
-    const int64_t width = s.width;
-    const T* const h = s.h_before + row * width;
-    const T* const c = Cell::has_cell ? s.c_before + row * width : nullptr;
-    T* const h_after = s.h_after + row * width;
-    T* const c_after = Cell::has_cell ? s.c_after + row * width : nullptr;
-    if (has_ended(s.time, row)) {
+  /// Part [first, last) of a row.
+  PLEAT_HOST_DEVICE void operator()(int64_t row, int64_t first, int64_t last) const {
+    const int64_t width = rows.width, state = row * width;
+    if (rows.has_ended(row)) {
       for (int64_t j = first; j < last; ++j) {
-        h_after[j] = h[j];
-        if constexpr (Cell::has_cell) c_after[j] = c[j];
+        h_after[state + j] = h_before[state + j];
+        if constexpr (Cell::has_cell) c_after[state + j] = c_before[state + j];
       }
       return;
     }
-    const T* const projected = s.projected + row * Cell::gates * width;
-    const T* const product = s.product + row * Cell::gates * width;
-    const T* const bias = s.bias;
-    T* const kept = s.kept == nullptr ? nullptr : s.kept + row * Cell::kept * width;
     PLEAT_INDEPENDENT_ITERATIONS
     for (int64_t j = first; j < last; ++j) {
       T x[Cell::gates], u[Cell::gates];
       for (int64_t k = 0; k < Cell::gates; ++k) {
-        x[k] = projected[k * width + j];
-        u[k] = product[k * width + j] + bias[k * width + j];
+        x[k] = projected[state * Cell::gates + k * width + j];
+        u[k] = product[state * Cell::gates + k * width + j] + bias[k * width + j];
       }
-      const CellStep<T> after = Cell::step(x, u, h[j], Cell::has_cell ? c[j] : T(0));
-      h_after[j] = after.h;
-      if constexpr (Cell::has_cell) c_after[j] = after.c;
+      const CellStep<T> after =
+          Cell::step(x, u, h_before[state + j], Cell::has_cell ? c_before[state + j] : T(0));
+      h_after[state + j] = after.h;
+      if constexpr (Cell::has_cell) c_after[state + j] = after.c;
       if (kept != nullptr)
-        for (int64_t k = 0; k < Cell::kept; ++k) kept[k * width + j] = after.kept[k];
+        for (int64_t k = 0; k < Cell::kept; ++k) kept[state * Cell::kept + k * width + j] = after.kept[k];
     }
   }
 };
 
 template <class Cell, class T>
 struct Backward {
-  BackwardStep<T> s;
+  Rows rows;
+  const T *h_before, *c_before, *h_after, *c_after, *kept, *dy;
+  T *dh, *dc, *d_projected, *d_product;
 
-  PLEAT_HOST_DEVICE void operator()(int64_t i) const {
-    const int64_t row = i / s.width;
-    elements(row, i - row * s.width, i - row * s.width + 1);
-  }
-  void run(int64_t first, int64_t last) const { run_rows(*this, s.width, first, last); }
-
-  PLEAT_HOST_DEVICE void elements(int64_t row, int64_t first, int64_t last) const {
-    const int64_t width = s.width;
-    T* const d_projected = s.d_projected + row * Cell::gates * width;
-    T* const d_product = s.d_product + row * Cell::gates * width;
-    if (has_ended(s.time, row)) {  // the states went through
-      for (int64_t j = first; j < last; ++j)
-        for (int64_t k = 0; k < Cell::gates; ++k) d_projected[k * width + j] = d_product[k * width + j] = 0;
+  PLEAT_HOST_DEVICE void operator()(int64_t row, int64_t first, int64_t last) const {
+    const int64_t width = rows.width, state = row * width, gate = state * Cell::gates;
+    if (rows.has_ended(row)) {  // the states went through
+      for (int64_t k = gate; k < gate + Cell::gates * width; k += width)
+        for (int64_t j = first; j < last; ++j) d_projected[k + j] = d_product[k + j] = 0;
       return;
     }
-    const T* const kept = s.kept + row * Cell::kept * width;
-    const T* const h_before = s.h_before + row * width;
-    const T* const h_after = s.h_after + row * width;
-    const T* const c_before = Cell::has_cell ? s.c_before + row * width : nullptr;
-    const T* const c_after = Cell::has_cell ? s.c_after + row * width : nullptr;
-    const T* const dy = s.dy + row * width;
-    T* const dh = s.dh + row * width;
-    T* const dc = Cell::has_cell ? s.dc + row * width : nullptr;
     PLEAT_INDEPENDENT_ITERATIONS
     for (int64_t j = first; j < last; ++j) {
       T k[4];
-      for (int64_t i = 0; i < Cell::kept; ++i) k[i] = kept[i * width + j];
+      for (int64_t i = 0; i < Cell::kept; ++i) k[i] = kept[state * Cell::kept + i * width + j];
       const CellGradients<T> d =
-          Cell::backward(dh[j] + dy[j], Cell::has_cell ? dc[j] : T(0), k, h_before[j], h_after[j],
-                         Cell::has_cell ? c_before[j] : T(0), Cell::has_cell ? c_after[j] : T(0));
+          Cell::backward(dh[state + j] + dy[state + j], Cell::has_cell ? dc[state + j] : T(0), k,
+                         h_before[state + j], h_after[state + j], Cell::has_cell ? c_before[state + j] : T(0),
+                         Cell::has_cell ? c_after[state + j] : T(0));
       for (int64_t i = 0; i < Cell::gates; ++i) {
-        d_projected[i * width + j] = d.projected[i];
-        d_product[i * width + j] = i + 1 < Cell::gates ? d.projected[i] : d.product_last;
+        d_projected[gate + i * width + j] = d.projected[i];
+        d_product[gate + i * width + j] = i + 1 < Cell::gates ? d.projected[i] : d.product_last;
       }
-      dh[j] = d.h;
-      if constexpr (Cell::has_cell) dc[j] = d.c;
+      dh[state + j] = d.h;
+      if constexpr (Cell::has_cell) dc[state + j] = d.c;
     }
   }
 };
 
-/// Steps of fewer elements run in the caller: some 20 operations each.
-constexpr int64_t grain = 1024;
+/// All elements of a step.
+template <class Step>
+struct Elements {
+  Step part;
+
+  PLEAT_HOST_DEVICE void operator()(int64_t i) const {
+    const int64_t row = i / part.rows.width, j = i - row * part.rows.width;
+    part(row, j, j + 1);
+  }
+  void run(int64_t first, int64_t last) const {
+    const int64_t width = part.rows.width;
+    while (first < last) {
+      const int64_t row = first / width;
+      const int64_t end = std::min(last, (row + 1) * width);
+      part(row, first - row * width, end - row * width);
+      first = end;
+    }
+  }
+};
+
+/// The elements of [steps, ...] from step t on.
+template <class T>
+T* at(const Tensor& x, int64_t t) {
+  return x.defined() && x.numel() > 0 ? x.data<T>() + t * (x.numel() / x.size(0)) : nullptr;
+}
+
+/// Runs the step that make(cell, type) returns.
+template <class Make>
+void run(const RecurrentProblem& p, Device device, const Make& make) {
+  constexpr int64_t grain = 1024;  // fewer elements run in the caller: some 20 operations each
+  dispatch_floating(p.op, p.compute, [&](auto type) {
+    with_cell(p.cell, [&](auto cell) {
+      for_each_index(p.op, device, p.batch * p.width, Elements<decltype(make(cell, type))>{make(cell, type)},
+                     grain);
+    });
+  });
+}
 
 }  // namespace
 
-template <class T>
-void forward_step(const char* op, Device device, RecurrentCell cell, const ForwardStep<T>& step) {
-  with_cell(cell, [&]<class Cell>(Cell) {
-    for_each_index(op, device, step.rows * step.width, Forward<Cell, T>{step}, grain);
-  });
-}
-template <class T>
-void backward_step(const char* op, Device device, RecurrentCell cell, const BackwardStep<T>& step) {
-  with_cell(cell, [&]<class Cell>(Cell) {
-    for_each_index(op, device, step.rows * step.width, Backward<Cell, T>{step}, grain);
+void forward_elements(const RecurrentProblem& p, int64_t t, const int64_t* lengths, const Tensor& projected,
+                      const Tensor& product, const Tensor& bias, const RecurrentStates& states) {
+  run(p, bias.device(), [&]<class Cell, class T>(Cell, Type<T>) {
+    return Forward<Cell, T>{{p.width, lengths, t},
+                            at<T>(states.h, p.before(t)),
+                            at<T>(states.c, p.before(t)),
+                            at<T>(states.h, p.after(t)),
+                            at<T>(states.c, p.after(t)),
+                            at<T>(states.kept, t),
+                            at<T>(projected, t),
+                            product.data<T>(),
+                            bias.data<T>()};
   });
 }
 
-template void forward_step(const char*, Device, RecurrentCell, const ForwardStep<float>&);
-template void forward_step(const char*, Device, RecurrentCell, const ForwardStep<double>&);
-template void backward_step(const char*, Device, RecurrentCell, const BackwardStep<float>&);
-template void backward_step(const char*, Device, RecurrentCell, const BackwardStep<double>&);
+void backward_elements(const RecurrentProblem& p, int64_t t, const int64_t* lengths,
+                       const RecurrentStates& states, const Tensor& dy, const Tensor& dh, const Tensor& dc,
+                       const Tensor& d_projected, const Tensor& d_product) {
+  run(p, dh.device(), [&]<class Cell, class T>(Cell, Type<T>) {
+    return Backward<Cell, T>{{p.width, lengths, t},
+                             at<T>(states.h, p.before(t)),
+                             at<T>(states.c, p.before(t)),
+                             at<T>(states.h, p.after(t)),
+                             at<T>(states.c, p.after(t)),
+                             at<T>(states.kept, t),
+                             at<T>(dy, t),
+                             dh.data<T>(),
+                             at<T>(dc, 0),
+                             at<T>(d_projected, t),
+                             at<T>(d_product, t)};
+  });
+}
 
 }  // namespace pleat::ops

@@ -9,7 +9,7 @@
 #include "pleat/core/random/random.h"
 #include "pleat/core/tensor/create.h"
 #include "pleat/ops/conv/conv_kernels.h"
-#include "pleat/ops/matmul/matmul_kernels.h"
+#include "pleat/ops/matmul/matmul.h"
 #include "pleat/tests/catch.h"
 #include "pleat/tests/gpu.h"
 
@@ -21,7 +21,7 @@ TEST_CASE("cuda: threads multiply and convolve beside one another", "[cuda]") {
   const Tensor a = rand({9, 7}, {.device = gpu}), b = rand({7, 5}, {.device = gpu});
   const Tensor x = rand({2, 4, 6, 6}, {.device = gpu}), w = rand({3, 4, 3, 3}, {.device = gpu});
   const auto compute = [&] {
-    std::vector<float> values = ops::matmul(a, b).to_vector();
+    std::vector<float> values = matmul(a, b).to_vector();
     for (const std::string name : {"unfold", "cudnn"}) {
       const std::vector<std::string> known = ops::conv_implementations(gpu);
       if (std::find(known.begin(), known.end(), name) == known.end()) continue;

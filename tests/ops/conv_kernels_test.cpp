@@ -14,7 +14,7 @@
 #include "pleat/ops/conv/call.h"
 #include "pleat/ops/conv/implementation.h"
 #include "pleat/ops/conv/problem.h"
-#include "pleat/ops/matmul/matmul_kernels.h"
+#include "pleat/ops/matmul/matmul.h"
 #include "pleat/ops/shape/view.h"
 #include "pleat/tests/catch.h"
 #include "pleat/tests/gpu.h"
@@ -415,7 +415,7 @@ void check_announced_memory(const ops::ConvImplementation& one, const ops::ConvP
 TEST_CASE("implementations on a GPU use the memory that they announce", "[conv][cuda]") {
   if (pleat_test::lacks_gpus()) return;
   const Tensor first = ones({1, 1}, "cuda");
-  ops::matmul(first, first);  // cuBLAS takes its memory at its first use
+  matmul(first, first);  // cuBLAS takes its memory at its first use
   for (const ConvCase& c : conv_cases())
     for (const ops::ConvImplementation* one : ops::all_conv_implementations())
       for (const MemoryFormat format : {MemoryFormat::channels_last, MemoryFormat::contiguous})

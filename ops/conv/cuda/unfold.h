@@ -11,7 +11,7 @@
 #include "pleat/ops/conv/cuda/pixels.h"
 #include "pleat/ops/conv/implementation.h"
 #include "pleat/ops/conv/nhwc.h"
-#include "pleat/ops/matmul/batched_gemm.h"
+#include "pleat/ops/matmul/gemm.h"
 
 /// What the two forms of unfold + GEMM on a GPU share.
 
