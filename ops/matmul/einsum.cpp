@@ -23,9 +23,11 @@ using Label = int;
 using Labels = std::vector<Label>;
 constexpr Label ellipsis = 1000;
 
-bool has(const Labels& labels, Label label) {
-  return std::find(labels.begin(), labels.end(), label) != labels.end();
+/// Its place among the labels, or behind them.
+int64_t place_of(const Labels& labels, Label label) {
+  return std::find(labels.begin(), labels.end(), label) - labels.begin();
 }
+bool has(const Labels& labels, Label label) { return place_of(labels, label) < std::ssize(labels); }
 
 /// One side of an operand in the equation: its letters, and where "..." stands among them.
 struct Term {
@@ -94,8 +96,7 @@ class Einsum {
     while (operands_.size() > 1) contract_cheapest();
     const Named& result = operands_[0];
     std::vector<int64_t> order;
-    for (const Label label : output_)
-      order.push_back(std::find(result.labels.begin(), result.labels.end(), label) - result.labels.begin());
+    for (const Label label : output_) order.push_back(place_of(result.labels, label));
     return std::is_sorted(order.begin(), order.end()) ? result.tensor : permute(result.tensor, order);
   }
 
@@ -145,8 +146,9 @@ class Einsum {
   }
 
   void find_output() {
+    Term term;
     if (equation_.output) {
-      const Term& term = *equation_.output;
+      term = *equation_.output;
       for (std::size_t i = 0; i < term.letters.size(); ++i) {
         const char letter = term.letters[i];
         check<ValueError>(sizes_.contains(letter),
@@ -154,19 +156,15 @@ class Einsum {
         check<ValueError>(term.letters.find(letter) == i, "einsum: the result of \"{}\" has {} twice", text_,
                           letter);
       }
-      output_ = term.labels(extra_);
-      return;
+    } else {
+      std::map<char, int> times;
+      for (const Term& input : equation_.inputs) {
+        for (const char letter : input.letters) ++times[letter];
+        if (input.dots) term.dots = 0;
+      }
+      for (const auto& [letter, number] : times)
+        if (number == 1) term.letters += letter;
     }
-    std::map<char, int> times;
-    bool dots = false;
-    for (const Term& term : equation_.inputs) {
-      for (const char letter : term.letters) ++times[letter];
-      dots = dots || term.dots;
-    }
-    Term term;
-    if (dots) term.dots = 0;
-    for (const auto& [letter, number] : times)
-      if (number == 1) term.letters += letter;
     output_ = term.labels(extra_);
   }
 
@@ -210,6 +208,13 @@ class Einsum {
   /// What becomes of the labels of a pair.
   struct Roles {
     Labels batch, left, right, contracted;
+
+    Labels of_result() const {
+      Labels labels = batch;
+      labels.insert(labels.end(), left.begin(), left.end());
+      labels.insert(labels.end(), right.begin(), right.end());
+      return labels;
+    }
   };
 
   Roles roles(std::size_t i, std::size_t j) const {
@@ -232,51 +237,41 @@ class Einsum {
   }
 
   void contract_cheapest() {
-    std::size_t best_i = 0;
-    std::size_t best_j = 1;
+    std::size_t best_i = 0, best_j = 1;
     double least = std::numeric_limits<double>::infinity();
     for (std::size_t i = 0; i < operands_.size(); ++i)
       for (std::size_t j = i + 1; j < operands_.size(); ++j) {
-        const Roles pair = roles(i, j);
         double size = 1;
-        for (const Labels* labels : {&pair.batch, &pair.left, &pair.right})
-          for (const Label label : *labels) size *= static_cast<double>(sizes_.at(label));
-        if (size < least) {
-          least = size;
-          best_i = i;
-          best_j = j;
-        }
+        for (const Label label : roles(i, j).of_result()) size *= static_cast<double>(sizes_.at(label));
+        if (size >= least) continue;
+        least = size;
+        best_i = i;
+        best_j = j;
       }
-    Named result = contract(operands_[best_i], operands_[best_j], roles(best_i, best_j));
-    operands_[best_i] = std::move(result);
+    operands_[best_i] = contract(operands_[best_i], operands_[best_j], roles(best_i, best_j));
     operands_.erase(operands_.begin() + static_cast<std::ptrdiff_t>(best_j));
   }
 
   Tensor arrange(const Named& named, std::initializer_list<Labels> order, Shape shape) const {
     std::vector<int64_t> dims;
     for (const Labels& labels : order)
-      for (const Label label : labels)
-        dims.push_back(std::find(named.labels.begin(), named.labels.end(), label) - named.labels.begin());
+      for (const Label label : labels) dims.push_back(place_of(named.labels, label));
     return reshape(permute(named.tensor, dims), std::move(shape));
   }
 
-  Shape sizes(std::initializer_list<Labels> groups) const {
+  Shape sizes(const Labels& labels) const {
     Shape shape;
-    for (const Labels& labels : groups)
-      for (const Label label : labels) shape.push_back(sizes_.at(label));
+    for (const Label label : labels) shape.push_back(sizes_.at(label));
     return shape;
   }
 
   Named contract(const Named& a, const Named& b, const Roles& r) const {
-    Labels labels = r.batch;
-    labels.insert(labels.end(), r.left.begin(), r.left.end());
-    labels.insert(labels.end(), r.right.begin(), r.right.end());
+    Labels labels = r.of_result();
+    Shape shape = sizes(labels);
     if (r.contracted.empty()) {
-      Shape left = sizes({r.batch, r.left});
-      left.insert(left.end(), r.right.size(), 1);
-      Shape right = sizes({r.batch});
-      right.insert(right.end(), r.left.size(), 1);
-      for (const Label label : r.right) right.push_back(sizes_.at(label));
+      Shape left = shape, right = shape;
+      std::fill_n(left.end() - std::ssize(r.right), r.right.size(), 1);
+      std::fill_n(right.begin() + std::ssize(r.batch), r.left.size(), 1);
       return {multiply(arrange(a, {r.batch, r.left}, std::move(left)),
                        arrange(b, {r.batch, r.right}, std::move(right))),
               std::move(labels)};
@@ -285,7 +280,7 @@ class Einsum {
     const int64_t k = elements(r.contracted);
     const Tensor left = arrange(a, {r.batch, r.left, r.contracted}, {batch, elements(r.left), k});
     const Tensor right = arrange(b, {r.batch, r.contracted, r.right}, {batch, k, elements(r.right)});
-    return {reshape(matmul(left, right), sizes({r.batch, r.left, r.right})), std::move(labels)};
+    return {reshape(matmul(left, right), std::move(shape)), std::move(labels)};
   }
 
   std::string_view text_;

@@ -9,7 +9,6 @@
 #include "pleat/core/tensor/create.h"
 #include "pleat/core/tensor/number.h"
 #include "pleat/ops/elementwise/arithmetic_kernels.h"
-#include "pleat/ops/matmul/element_function.h"
 #include "pleat/ops/matmul/matrices.h"
 
 namespace pleat::ops {

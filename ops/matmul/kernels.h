@@ -12,7 +12,12 @@ class Number;
 
 namespace pleat::ops {
 
-struct ElementFunction;
+/// y[i] = f(x[i]), where y may be x: what elements of a product go through as soon as they are complete.
+struct ElementFunction {
+  virtual ~ElementFunction() = default;
+  virtual void run(float* y, const float* x, int64_t n) const = 0;
+  virtual void run(double* y, const double* x, int64_t n) const = 0;
+};
 
 /// The type, the implementation and the arithmetic of sums of k products of `dtype`.
 RangeDetails product_details(DType dtype, const Tensor& out, int64_t k);

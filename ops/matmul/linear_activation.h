@@ -4,7 +4,7 @@
 #include <memory>
 
 #include "pleat/ops/elementwise/activation.h"
-#include "pleat/ops/matmul/element_function.h"
+#include "pleat/ops/matmul/kernels.h"
 #include "pleat/ops/matmul/matmul.h"
 #include "pleat/ops/spatial/bounds.h"
 
