@@ -1,3 +1,5 @@
+#include "pleat/ops/matmul/gemm.h"
+
 #include <algorithm>
 #include <cstring>
 #include <utility>
@@ -6,7 +8,6 @@
 #include "pleat/core/base/host_device.h"
 #include "pleat/core/parallel/parallel.h"
 #include "pleat/core/random/random.h"
-#include "pleat/ops/matmul/gemm.h"
 #include "pleat/tests/catch.h"
 #include "pleat/tests/gpu.h"
 #include "pleat/tests/relative_error.h"
