@@ -173,7 +173,7 @@ TEST_CASE("modules of losses take integers from all over int64", "[limits]") {
   });
   sweep("MultiMarginLoss", {1, 2}, [&](const Integers& i) {
     const MultiMarginOptions options{.p = i[0]};
-    nn::detail::check_options("MultiMarginLoss", options);
+    nn::detail::check_options(nn::detail::LayerName{"MultiMarginLoss"}, options);
     return nn::MultiMarginLoss{options}(x, tensor({i[1], int64_t{0}}));
   });
 }
