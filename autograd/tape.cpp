@@ -136,8 +136,8 @@ void check_history(const std::string& op, const Tensor& tensor) {
       storage.taped_by == t.id || t.alias == Alias::detached ||
           (t.alias == Alias::view && t.viewed_at >= storage.taped_at),
       "{}: the elements of {} were changed by a function on the tape through another tensor that shares "
-      "them, which alone knows the gradient: a view taken under NoGrad or by a function of pleat::ops, "
-      "or a detach(); read that one, or write into a view taken while recording, or into a clone()",
+      "them, which alone knows the gradient: a view taken under NoGrad or a detach(); "
+      "read that one, or write into a view taken while recording, or into a clone()",
       op, tensor);
 }
 

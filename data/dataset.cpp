@@ -4,7 +4,7 @@
 #include "pleat/core/device/cuda.h"
 #include "pleat/core/tensor/alias.h"
 #include "pleat/core/tensor/copy.h"
-#include "pleat/ops/index/index_kernels.h"
+#include "pleat/ops/index/kernels.h"
 
 namespace pleat::data {
 namespace {

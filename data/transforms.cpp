@@ -12,8 +12,8 @@
 #include "pleat/core/tensor/copy.h"
 #include "pleat/core/tensor/create.h"
 #include "pleat/ops/image/image.h"
-#include "pleat/ops/index/index_kernels.h"
-#include "pleat/ops/shape/view.h"
+#include "pleat/ops/index/index.h"
+#include "pleat/ops/shape/shape.h"
 
 namespace pleat::data {
 namespace {
@@ -63,7 +63,7 @@ Tensor probabilities(const char* op, const Tensor& targets, int64_t classes, con
       targets.defined() && (targets.rank() == 1 || (targets.rank() == 2 && targets.size(1) == classes)),
       "{}: needs targets [B] of {} classes or their probabilities", op, classes);
   if (targets.rank() == 2) return ops::cast(targets, float32);
-  return ops::one_hot(targets, classes, float32, {.check_index = options.check_target});
+  return one_hot(targets, classes, float32, {.check_index = options.check_target});
 }
 
 /// Mixes images and the probabilities of their classes.
@@ -75,8 +75,8 @@ void mix(Batch& batch, const Tensor& targets, const std::vector<ops::ImageMix>& 
   for (std::size_t i = 0; i < images.size(); ++i)
     of_targets.push_back({.partner = images[i].partner, .share = shares[i]});
   const Tensor plain = ops::to_format(targets, MemoryFormat::contiguous);
-  const Tensor mixed = ops::mix_images(ops::reshape(plain, rows), of_targets);
-  batch = {ops::mix_images(batch.inputs, images), ops::reshape(mixed, targets.shape())};
+  const Tensor mixed = ops::mix_images(reshape(plain, rows), of_targets);
+  batch = {ops::mix_images(batch.inputs, images), reshape(mixed, targets.shape())};
 }
 
 /// The logarithm of a Gamma(alpha) by Marsaglia and Tsang's method (ACM TOMS 26, 2000), raised to
@@ -239,8 +239,8 @@ Transform to_float() {
     }
     // Treats all elements as one channel.
     const Tensor y =
-        ops::scale_channels(ops::reshape(x, {1, 1, x.numel()}), std::vector{1.0F / 255}, std::vector{0.0F});
-    batch.inputs = ops::reshape(y, x.shape());
+        ops::scale_channels(reshape(x, {1, 1, x.numel()}), std::vector{1.0F / 255}, std::vector{0.0F});
+    batch.inputs = reshape(y, x.shape());
   };
 }
 
@@ -381,9 +381,9 @@ Transform mixup(Real alpha, Integer classes, MixOptions options) {
     }
     const int64_t sample = batch.size() == 0 ? 0 : batch.inputs.numel() / batch.size();
     batch.inputs =
-        ops::reshape(ops::to_format(batch.inputs, MemoryFormat::contiguous), {batch.size(), 1, 1, sample});
+        reshape(ops::to_format(batch.inputs, MemoryFormat::contiguous), {batch.size(), 1, 1, sample});
     mix(batch, targets, mixes, shares);
-    batch.inputs = ops::reshape(batch.inputs, shape);
+    batch.inputs = reshape(batch.inputs, shape);
   };
 }
 

@@ -18,7 +18,7 @@ struct ConvModuleOptions {
   int64_t groups = 1;
   bool bias = true;
   /// The values of the padding: "zeros", "reflect", "replicate" or "circular"; see PadMode in
-  /// ops/shape/pad_kernels.h.
+  /// ops/shape/pad.h.
   std::string padding_mode = "zeros";
   std::string implementation = {};          ///< of all passes; empty: see pleat::ConvOptions
   std::optional<Precision> precision = {};  ///< of all passes; see pleat::ConvOptions

@@ -3,7 +3,7 @@
 #include "pleat/nn/layer.h"
 #include "pleat/ops/pool/pool.h"
 
-/// Pooling modules; options, formulas and errors: ops/pool/pool_kernels.h.
+/// Pooling modules; options, formulas and errors: ops/pool/pool.h.
 
 namespace pleat::nn {
 

@@ -6,7 +6,7 @@
 namespace pleat::nn {
 
 /// Resamples [N, C, spatial...]: `nn::Upsample{{.scale_factor = 2}}`; options, formulas and errors:
-/// ops/interpolate/interpolate_kernels.h.
+/// ops/interpolate/interpolate.h.
 using Upsample = FunctionLayer<"Upsample", interpolate>;
 
 namespace detail {

@@ -11,7 +11,7 @@
 #include "pleat/core/tensor/create.h"
 #include "pleat/ops/elementwise/arithmetic.h"
 #include "pleat/ops/elementwise/compare.h"
-#include "pleat/ops/index/index_kernels.h"
+#include "pleat/ops/index/index.h"
 
 namespace pleat::onnx {
 namespace {
@@ -25,7 +25,7 @@ Tensor varied(const Tensor& example, int64_t dim, int64_t batch, Generator& gene
   if (dim >= 0) {
     std::vector<int64_t> rows(static_cast<std::size_t>(batch));
     for (int64_t i = 0; i < batch; ++i) rows[static_cast<std::size_t>(i)] = (i + 1) % example.size(dim);
-    x = ops::index_select(example, dim, from_vector(rows, {batch}, example.device()));
+    x = index_select(example, dim, from_vector(rows, {batch}, example.device()));
   }
   if (!is_floating(x.dtype())) return x;
   const Tensor noise = randn(x.shape(), {.dtype = float32, .device = x.device()}, generator) * 0.01;

@@ -6,8 +6,8 @@
 #include "pleat/core/tensor/copy.h"
 #include "pleat/core/tensor/create.h"
 #include "pleat/onnx/functions.h"
-#include "pleat/ops/interpolate/interpolate_kernels.h"
-#include "pleat/ops/shape/view.h"
+#include "pleat/ops/interpolate/interpolate.h"
+#include "pleat/ops/shape/shape.h"
 
 /// Pools and interpolation.
 
@@ -144,7 +144,7 @@ Operand by_matrices(Emit& e) {
   const int64_t rank = e.rank(0);
   for (int64_t d = 2; d < rank; ++d) {
     const Tensor& matrix = e.tensor(static_cast<std::size_t>(d - 1));
-    const Operand right = e.constant(ops::copy(ops::transpose(matrix, 0, 1)));
+    const Operand right = e.constant(ops::copy(transpose(matrix, 0, 1)));
     Integers order(static_cast<std::size_t>(rank));
     std::iota(order.begin(), order.end(), 0);
     std::swap(order[static_cast<std::size_t>(d)], order.back());

@@ -3,7 +3,7 @@
 #include <numeric>
 
 #include "pleat/onnx/functions.h"
-#include "pleat/ops/shape/pad_kernels.h"
+#include "pleat/ops/shape/pad.h"
 
 /// Functions that arrange elements anew.
 

@@ -3,11 +3,12 @@
 #include <string>
 #include <vector>
 
+#include "pleat/autograd/grad_mode.h"
 #include "pleat/core/random/random.h"
 #include "pleat/core/tensor/copy.h"
 #include "pleat/core/tensor/create.h"
 #include "pleat/core/tensor/tensor.h"
-#include "pleat/ops/shape/view.h"
+#include "pleat/ops/shape/shape.h"
 
 namespace pleat::test {
 
@@ -19,10 +20,10 @@ inline const std::vector<std::string>& layouts() {
 
 /// A copy of x, of at least one dimension, with a gap after each element.
 inline Tensor with_gaps(const Tensor& x) {
+  const NoGrad off_the_tape;
   Shape wide = x.shape();
   wide.back() *= 2;
-  const Tensor gaps =
-      ops::slice(zeros(wide, {.dtype = x.dtype(), .device = x.device()}), -1, 0, wide.back(), 2);
+  const Tensor gaps = slice(zeros(wide, {.dtype = x.dtype(), .device = x.device()}), -1, 0, wide.back(), 2);
   ops::copy_into(gaps, x);
   return gaps;
 }
@@ -30,6 +31,7 @@ inline Tensor with_gaps(const Tensor& x) {
 /// A copy of x [N, C, spatial...] of any number of spatial dimensions: row-major, with the channels densest,
 /// or with gaps between elements.
 inline Tensor laid_out(const Tensor& x, const std::string& layout) {
+  const NoGrad off_the_tape;
   if (layout == "contiguous" || x.rank() < 3) return ops::to_format(x, MemoryFormat::contiguous);
   if (layout == "channels_last") {
     std::vector<int64_t> there{0};
@@ -39,7 +41,7 @@ inline Tensor laid_out(const Tensor& x, const std::string& layout) {
       back.push_back(d - 1);
     }
     there.push_back(1);
-    return ops::permute(ops::to_format(ops::permute(x, there), MemoryFormat::contiguous), back);
+    return permute(ops::to_format(permute(x, there), MemoryFormat::contiguous), back);
   }
   return with_gaps(x);
 }

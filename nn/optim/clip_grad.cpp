@@ -8,7 +8,7 @@
 #include "pleat/core/base/format.h"
 #include "pleat/core/tensor/create.h"
 #include "pleat/nn/optim/gradients.h"
-#include "pleat/ops/shape/view.h"
+#include "pleat/ops/shape/shape.h"
 #include "pleat/ops/update/joint_norm.h"
 #include "pleat/ops/update/update.h"
 
@@ -62,7 +62,7 @@ void check_finite(double norm) {
 
 Tensor clip_on_device(const std::vector<Tensor>& grads, const ClipGradNormOptions& options) {
   const Tensor pair = ops::joint_norm(norm_op, grads, options.norm_type, options.max_norm);
-  const Tensor norm = ops::select(pair, 0, 0);
+  const Tensor norm = select(pair, 0, 0);
   if (options.error_if_nonfinite) check_finite(norm.item());
   const double* const factor = pair.data<double>() + 1;
   // The host can see that nothing is to be done where it need not wait for it.
@@ -82,7 +82,7 @@ Tensor clip_on_devices(const std::vector<std::vector<Tensor>>& groups, const Cli
   const std::vector<double> total = pair.to_vector<double>();
   if (options.error_if_nonfinite) check_finite(total[0]);
   for (const std::vector<Tensor>& grads : groups) change_all(norm_op, ScaleBy{total[1]}, grads);
-  return ops::select(pair, 0, 0);
+  return select(pair, 0, 0);
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 #include <type_traits>
 #include <utility>
 
+#include "pleat/autograd/grad_mode.h"
 #include "pleat/core/base/checked_math.h"
 #include "pleat/core/base/record_function.h"
 #include "pleat/core/memory/allocator.h"
@@ -20,7 +21,7 @@
 #include "pleat/ops/elementwise/vector_math.h"
 #include "pleat/ops/matmul/tile_product.h"
 #include "pleat/ops/reduce/logsumexp_functors.h"
-#include "pleat/ops/shape/view.h"
+#include "pleat/ops/shape/shape.h"
 
 namespace pleat::ops {
 namespace {
@@ -445,6 +446,7 @@ RangeDetails details_of(const AttentionProblem& p, double score_products, double
 
 AttentionResult attention_forward(const AttentionProblem& p, const Tensor& query, const Tensor& key,
                                   const Tensor& value, const Tensor& mask) {
+  const NoGrad off_the_tape;
   const RecordOp range(op, query, key, value);
   range.details([&] { return details_of(p, 1, 1); });
   return dispatch_floating(op, query.dtype(), [&]<class T>(Type<T>) {
@@ -464,6 +466,7 @@ AttentionResult attention_forward(const AttentionProblem& p, const Tensor& query
 std::vector<Tensor> attention_backward(const AttentionProblem& p, const Tensor& dy, const Tensor& query,
                                        const Tensor& key, const Tensor& value, const Tensor& mask,
                                        const AttentionResult& result) {
+  const NoGrad off_the_tape;
   const RecordOp range(op, "_backward", dy, query, key, value);
   range.details([&] { return details_of(p, 3, 2); });
   return dispatch_floating(op, query.dtype(), [&]<class T>(Type<T>) {

@@ -11,7 +11,7 @@
 #include "pleat/ops/elementwise/arithmetic_kernels.h"
 #include "pleat/ops/elementwise/compare.h"
 #include "pleat/ops/elementwise/kernels.h"
-#include "pleat/ops/shape/view.h"
+#include "pleat/ops/shape/shape.h"
 
 namespace pleat {
 namespace ops {
@@ -110,8 +110,8 @@ Tensor before_diagonal(const char* op, const Tensor& x, int64_t diagonal) {
   // What lies further out is as far.
   const int64_t shift = std::clamp(diagonal, -rows, columns);
   const ArangeOptions options{.device = x.device()};
-  return less(ops::view(arange(columns, options), {1, columns}),
-              ops::view(arange(shift, shift + rows, 1, options), {rows, 1}));
+  return less(view(arange(columns, options), {1, columns}),
+              view(arange(shift, shift + rows, 1, options), {rows, 1}));
 }
 
 }  // namespace

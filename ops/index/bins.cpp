@@ -13,13 +13,13 @@
 #include "pleat/core/tensor/copy.h"
 #include "pleat/core/tensor/create.h"
 #include "pleat/ops/elementwise/types.h"
-#include "pleat/ops/index/index_kernels.h"
 #include "pleat/ops/index/indices.h"
+#include "pleat/ops/index/kernels.h"
 #include "pleat/ops/one_type.h"
 #include "pleat/ops/reduce/reduce.h"
-#include "pleat/ops/shape/join_kernels.h"
+#include "pleat/ops/shape/join.h"
 
-namespace pleat::ops {
+namespace pleat {
 namespace {
 
 template <class T>
@@ -70,16 +70,16 @@ Tensor bincount(const Tensor& x, const BincountOptions& options) {
   const Tensor each =
       weights.defined() ? weights : full(x.shape(), 1, {.dtype = int64, .device = x.device()});
   const Tensor result = zeros({length}, {.dtype = each.dtype(), .device = x.device()});
-  const IndicesAreChecked checked(IndicesAreChecked::Sign::not_negative);
-  if (x.numel() > 0) scatter_add_into(result, 0, x, each);
+  const ops::IndicesAreChecked checked(ops::IndicesAreChecked::Sign::not_negative);
+  if (x.numel() > 0) ops::scatter_add_into(result, 0, x, each);
   return result;
 }
 
 Tensor searchsorted(const Tensor& sorted, const Tensor& values, SearchsortedOptions options) {
   constexpr const char* op = "searchsorted";
   const RecordOp range(op, sorted, values);
-  check_types<Numbers>(op, sorted.dtype());
-  check_one_type(op, "what is sorted", sorted, "the values", values);
+  ops::check_types<ops::Numbers>(op, sorted.dtype());
+  ops::check_one_type(op, "what is sorted", sorted, "the values", values);
   check<DeviceError>(sorted.device() == values.device(), "{}: both must be on one device, got {} and {}", op,
                      sorted.device(), values.device());
   bool fits = sorted.rank() == 1 || (sorted.rank() >= 1 && sorted.rank() == values.rank());
@@ -89,9 +89,9 @@ Tensor searchsorted(const Tensor& sorted, const Tensor& values, SearchsortedOpti
   const Tensor result = empty(values.shape(), {.dtype = int64, .device = values.device()});
   if (result.numel() == 0) return result;
   const DType compute = compute_dtype(values.dtype());
-  const Tensor from = to_format(cast(sorted, compute), MemoryFormat::contiguous);
-  const Tensor what = to_format(cast(values, compute), MemoryFormat::contiguous);
-  Numbers::dispatch(compute, [&]<class T>(Type<T>) {
+  const Tensor from = ops::to_format(ops::cast(sorted, compute), MemoryFormat::contiguous);
+  const Tensor what = ops::to_format(ops::cast(values, compute), MemoryFormat::contiguous);
+  ops::Numbers::dispatch(compute, [&]<class T>(Type<T>) {
     const int64_t in_line = values.rank() == 0 ? 1 : values.size(-1);
     for_each_index(op, values.device(), result.numel(),
                    FindPlace<T>{from.data<T>(), what.data<T>(), result.data<int64_t>(), sorted.size(-1),
@@ -100,4 +100,4 @@ Tensor searchsorted(const Tensor& sorted, const Tensor& values, SearchsortedOpti
   return result;
 }
 
-}  // namespace pleat::ops
+}  // namespace pleat

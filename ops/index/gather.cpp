@@ -3,14 +3,12 @@
 #include "pleat/core/base/record_function.h"
 #include "pleat/core/tensor/copy.h"
 #include "pleat/core/tensor/create.h"
-#include "pleat/ops/elementwise/arithmetic_kernels.h"
 #include "pleat/ops/elementwise/types.h"
 #include "pleat/ops/index/index_cuda.h"
-#include "pleat/ops/index/index_kernels.h"
 #include "pleat/ops/index/indices.h"
+#include "pleat/ops/index/kernels.h"
 #include "pleat/ops/index/lines.h"
 #include "pleat/ops/index/scatter_fold.h"
-#include "pleat/ops/shape/view.h"
 
 namespace pleat::ops {
 namespace {
@@ -61,12 +59,6 @@ void scatter_checked_into(const Tensor& y, std::size_t along, const Tensor& indi
   });
 }
 
-Tensor scatter_checked(const Tensor& x, std::size_t along, const Tensor& indices, const Tensor& source) {
-  const Tensor y = copy(x);
-  scatter_checked_into(y, along, indices, source);
-  return y;
-}
-
 void scatter_fold_into(const char* op, const Tensor& y, std::size_t along, const Tensor& places,
                        const Tensor& source, ScatterFold fold) {
   y.begin_write();
@@ -86,18 +78,18 @@ void scatter_fold_into(const char* op, const Tensor& y, std::size_t along, const
   });
 }
 
-Tensor gather(const Tensor& x, int64_t dim, const Tensor& index) {
-  const RecordOp range("gather", x, index);
-  if (x.rank() == 0 || index.rank() == 0)
-    return view(gather(at_least_1d(x), dim, at_least_1d(index)), index.shape());
-  const std::size_t along = index_dim("gather", dim, x, index);
-  check_index_shape("gather", x, along, index);
-  const Tensor indices = checked_places("gather", index, static_cast<int64_t>(along), x.shape());
-  const Tensor y = empty(index.shape(), {.dtype = x.dtype(), .device = x.device()});
+Tensor gather(const Tensor& any_x, int64_t dim, const Tensor& index) {
+  const RecordOp range("gather", any_x, index);
+  const std::size_t along = index_dim("gather", dim, any_x, index);
+  const Tensor x = at_least_1d(any_x), at_line = at_least_1d(index);
+  check_index_shape("gather", x, along, at_line);
+  const Tensor indices = checked_places("gather", at_line, static_cast<int64_t>(along), x.shape());
+  const Tensor result = empty(index.shape(), {.dtype = x.dtype(), .device = x.device()});
+  const Tensor y = at_least_1d(result);
   if constexpr (with_cuda)
     if (x.device().is_cuda()) {
       gather_cuda(x, along, indices, y);
-      return y;
+      return result;
     }
   const int64_t x_step = x.strides()[along];
   dispatch(x.dtype(), [&]<class T>(Type<T>) {
@@ -105,28 +97,23 @@ Tensor gather(const Tensor& x, int64_t dim, const Tensor& index) {
                          [x_step, to = y.data<T>(), from = x.data<T>(), at = indices.data<int64_t>()](
                              const auto& place) { to[place[0]] = from[place[1] + at[place[0]] * x_step]; });
   });
-  return y;
+  return result;
 }
 
-Tensor scatter_add(const Tensor& x, int64_t dim, const Tensor& index, const Tensor& source) {
-  const RecordOp range("scatter_add", x, index, source);
-  const DType dtype = compute_dtype(x.dtype());
-  const Tensor y = x.dtype() == dtype ? copy(x) : cast(x, dtype);
-  scatter_add_into(y, dim, index, source);
-  return cast(y, x.dtype());
-}
-
-void scatter_add_into(const Tensor& x, int64_t dim, const Tensor& index, const Tensor& source) {
-  const RecordOp range("scatter_add", x, index, source);
-  check_source("scatter_add", x, index, source);
-  if (x.rank() == 0 || index.rank() == 0)
-    return scatter_add_into(at_least_1d(x), dim, at_least_1d(index), at_least_1d(source));
-  const std::size_t along = index_dim("scatter_add", dim, x, index);
-  check_index_shape("scatter_add", x, along, index);
+void scatter_add_into(const Tensor& any_x, int64_t dim, const Tensor& index, const Tensor& any_source) {
+  const RecordOp range("scatter_add", any_x, index, any_source);
+  check_source("scatter_add", any_x, index, any_source);
+  const std::size_t along = index_dim("scatter_add", dim, any_x, index);
+  const Tensor x = at_least_1d(any_x), at = at_least_1d(index), source = at_least_1d(any_source);
+  check_index_shape("scatter_add", x, along, at);
   check<DTypeError>(x.dtype() != boolean, "scatter_add: needs numbers, got bool");
-  const Tensor indices = checked_places("scatter_add", index, static_cast<int64_t>(along), x.shape());
+  const Tensor indices = checked_places("scatter_add", at, static_cast<int64_t>(along), x.shape());
   const DType dtype = compute_dtype(x.dtype());
-  if (!x.is_dense() || x.dtype() != dtype) return copy_into(x, scatter_add(x, dim, index, source));
+  if (!x.is_dense() || x.dtype() != dtype) {
+    const Tensor sums = x.dtype() == dtype ? copy(x) : cast(x, dtype);
+    scatter_add_into(sums, dim, at, source);
+    return copy_into(x, sums);
+  }
   const bool shared = source.impl().storage == x.impl().storage;
   const Tensor given = shared ? copy(source) : source;
   // The kernel of a GPU reads half types.
@@ -135,29 +122,16 @@ void scatter_add_into(const Tensor& x, int64_t dim, const Tensor& index, const T
 }
 
 Tensor scatter(const Tensor& x, int64_t dim, const Tensor& index, const Tensor& source) {
-  const RecordOp range("scatter", x, index, source);
   check_source("scatter", x, index, source);
-  if (x.rank() == 0 || index.rank() == 0)
-    return view(scatter(at_least_1d(x), dim, at_least_1d(index), at_least_1d(source)), x.shape());
   const std::size_t along = index_dim("scatter", dim, x, index);
-  check_index_shape("scatter", x, along, index);
+  const Tensor y = copy(x), line = at_least_1d(y), indices = at_least_1d(index);
+  check_index_shape("scatter", line, along, indices);
   check<DTypeError>(source.dtype() == x.dtype(), "scatter: the source must be {} like the tensor, got {}",
                     x.dtype(), source.dtype());
-  return scatter_checked(x, along, checked_places("scatter", index, static_cast<int64_t>(along), x.shape()),
-                         source);
-}
-
-Tensor scatter(const Tensor& x, int64_t dim, const Tensor& index, Scalar value) {
-  const RecordOp range("scatter", x, index);
-  if (x.rank() == 0 || index.rank() == 0)
-    return view(scatter(at_least_1d(x), dim, at_least_1d(index), value), x.shape());
-  const std::size_t along = index_dim("scatter", dim, x, index);
-  check_index_shape("scatter", x, along, index);
-  check<DTypeError>(promote_with_number(x.dtype(), value) == x.dtype(),
-                    "scatter: a tensor of {} cannot hold {}", x.dtype(), value);
-  return scatter_checked(
-      x, along, checked_places("scatter", index, static_cast<int64_t>(along), x.shape()),
-      number_like(value, x, "scatter").as_strided(index.shape(), Strides(index.shape().size(), 0), 0));
+  scatter_checked_into(line, along,
+                       checked_places("scatter", indices, static_cast<int64_t>(along), line.shape()),
+                       at_least_1d(source));
+  return y;
 }
 
 }  // namespace pleat::ops

@@ -41,7 +41,7 @@ void check_index_shape(const char* op, const Tensor& x, std::size_t dim, const T
 /// Throws DeviceError unless on x's device, ShapeError unless of the index's shape.
 void check_source(const char* op, const Tensor& x, const Tensor& index, const Tensor& source);
 
-/// Writes source's elements into y as `scatter` does (ops/index/index_kernels.h). Indices are checked; they
+/// Writes source's elements into y as `scatter` does (ops/index/index.h). Indices are checked; they
 /// and `source`, of one shape, may have strides of 0.
 void scatter_checked_into(const Tensor& y, std::size_t along, const Tensor& indices, const Tensor& source);
 

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <span>
 
+#include "pleat/autograd/grad_mode.h"
 #include "pleat/core/base/checked_math.h"
 #include "pleat/core/base/format.h"
 #include "pleat/core/base/record_function.h"
@@ -9,9 +10,9 @@
 #include "pleat/core/tensor/copy_bytes.h"
 #include "pleat/core/tensor/create.h"
 #include "pleat/ops/elementwise/arithmetic.h"
-#include "pleat/ops/index/index_kernels.h"
 #include "pleat/ops/index/indices.h"
-#include "pleat/ops/shape/view.h"
+#include "pleat/ops/index/kernels.h"
+#include "pleat/ops/shape/shape.h"
 
 namespace pleat::ops {
 namespace {
@@ -21,12 +22,6 @@ void check_values(const char* op, const Tensor& x, const Tensor& values) {
                     x.dtype(), values.dtype());
   check<DeviceError>(values.device() == x.device(), "{}: the values must be on {} like the tensor, got {}",
                      op, x.device(), values.device());
-}
-
-void check_places(const Tensor& x, const IndexPlaces& places) {
-  check<DeviceError>(places.rows.device() == x.device(),
-                     "index_put: the indices must be on {} like the tensor, got {}", x.device(),
-                     places.rows.device());
 }
 
 /// The values in this shape; of their own, where they may lie in what is written.
@@ -72,22 +67,11 @@ void put_rows(const Tensor& x, std::size_t along, const Tensor& indices, const T
   });
 }
 
-/// x as rows of what lies behind the named dimensions.
-Tensor as_rows(const Tensor& x, int64_t rows) {
-  return reshape(x, {rows, x.numel() / std::max<int64_t>(rows, 1)});
-}
-
 }  // namespace
-
-Tensor index_copy(const Tensor& x, int64_t dim, const Tensor& index, const Tensor& source) {
-  const RecordOp range("index_copy", x, index, source);
-  const Tensor y = copy(x);
-  index_copy_into(y, dim, index, source);
-  return y;
-}
 
 void index_copy_into(const Tensor& x, int64_t dim, const Tensor& index, const Tensor& source) {
   const RecordOp range("index_copy", x, index, source);
+  const NoGrad off_the_tape;
   const std::size_t along = index_dim("index_copy", dim, x, index);
   if (x.rank() == 0) return index_copy_into(at_least_1d(x), dim, at_least_1d(index), at_least_1d(source));
   check<ShapeError>(index.rank() <= 1, "index_copy: the index must have rank 1, got {}", index.shape());
@@ -136,33 +120,24 @@ IndexPlaces index_places(const char* op, const Shape& shape, const std::vector<T
   return places;
 }
 
-Tensor index_put(const Tensor& x, const IndexPlaces& places, const Tensor& values, Flag accumulate) {
+void index_put_into(const Tensor& x, const IndexPlaces& places, const Tensor& values, bool accumulate) {
   const RecordOp range("index_put", x, values);
+  const NoGrad off_the_tape;
   check_values("index_put", x, values);
-  check_places(x, places);
+  check<DeviceError>(places.rows.device() == x.device(),
+                     "index_put: the indices must be on {} like the tensor, got {}", x.device(),
+                     places.rows.device());
+  if (!x.is_contiguous()) {
+    const Tensor y = to_format(x, MemoryFormat::contiguous);
+    index_put_into(y, places, values, accumulate);
+    return copy_into(x, y);
+  }
   const IndicesAreChecked checked(IndicesAreChecked::Sign::not_negative);
-  const Tensor each = reshape(spread("index_put", x, values, places.shape),
-                              {places.rows.numel(), x.numel() / std::max<int64_t>(places.size, 1)});
-  const Tensor rows = as_rows(x, places.size);
-  return reshape(accumulate ? index_add(rows, 0, places.rows, each) : index_copy(rows, 0, places.rows, each),
-                 x.shape());
-}
-
-Tensor index_put(const Tensor& x, const std::vector<Tensor>& indices, const Tensor& values, Flag accumulate) {
-  return index_put(x, index_places("index_put", x.shape(), indices), values, accumulate);
-}
-
-void index_put_into(const Tensor& x, const std::vector<Tensor>& indices, const Tensor& values,
-                    Flag accumulate) {
-  const IndexPlaces places = index_places("index_put", x.shape(), indices);
-  if (accumulate || !x.is_contiguous()) return copy_into(x, index_put(x, places, values, accumulate));
-  const RecordOp range("index_put", x, values);
-  check_values("index_put", x, values);
-  check_places(x, places);
-  const IndicesAreChecked checked(IndicesAreChecked::Sign::not_negative);
-  const Tensor rows = as_rows(x, places.size);
-  index_copy_into(rows, 0, places.rows,
-                  reshape(spread("index_put", x, values, places.shape), {places.rows.numel(), rows.size(1)}));
+  // Rows of what lies behind the named dimensions.
+  const int64_t width = x.numel() / std::max<int64_t>(places.size, 1);
+  const Tensor rows = view(x, {places.size, width});
+  const Tensor each = reshape(spread("index_put", x, values, places.shape), {places.rows.numel(), width});
+  (accumulate ? index_add_into : index_copy_into)(rows, 0, places.rows, each);
 }
 
 }  // namespace pleat::ops

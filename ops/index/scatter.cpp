@@ -2,6 +2,7 @@
 
 #include "pleat/autograd/call.h"
 #include "pleat/autograd/copy.h"
+#include "pleat/autograd/grad_mode.h"
 #include "pleat/autograd/tape.h"
 #include "pleat/core/base/format.h"
 #include "pleat/core/base/record_function.h"
@@ -13,10 +14,10 @@
 #include "pleat/ops/elementwise/select.h"
 #include "pleat/ops/index/index.h"
 #include "pleat/ops/index/indices.h"
+#include "pleat/ops/index/kernels.h"
 #include "pleat/ops/index/scatter_fold.h"
 #include "pleat/ops/reduce/scan.h"
 #include "pleat/ops/shape/shape.h"
-#include "pleat/ops/shape/view.h"
 
 namespace pleat {
 namespace {
@@ -65,7 +66,7 @@ Tensor means(const Tensor& x, const Scatter& s, const Tensor& source) {
   const DType dtype = is_floating(x.dtype()) ? compute_dtype(x.dtype()) : int64;
   const TensorOptions numbers{.dtype = dtype, .device = x.device()};
   const Tensor own = s.include_self ? ones(x.shape(), numbers) : zeros(x.shape(), numbers);
-  const Tensor count = maximum(ops::scatter_add(own, s.dim, s.places, ones(s.places.shape(), numbers)), 1);
+  const Tensor count = maximum(scatter_add(own, s.dim, s.places, ones(s.places.shape(), numbers)), 1);
   const Tensor sum = sums(cast(x, dtype), s, cast(source, dtype));
   return cast(is_floating(dtype) ? sum / count : floor_divide(sum, count), x.dtype());
 }
@@ -86,10 +87,10 @@ Tensor extremes(const Tensor& x, const Scatter& given, const Tensor& source, Sca
                   const IndicesAreChecked checked(IndicesAreChecked::Sign::not_negative);
                   const Scatter s = *kept;
                   Tensor is_own = is_same(*x, *y);
-                  if (!s.include_self) is_own = ops::scatter(is_own, s.dim, s.places, false);
+                  if (!s.include_self) is_own = scatter(is_own, s.dim, s.places, false);
                   const Tensor is_given = is_same(*source, ops::gather(*y, s.dim, s.places));
-                  const Tensor count = ops::scatter_add(ops::cast(is_own, dy.dtype()), s.dim, s.places,
-                                                        ops::cast(is_given, dy.dtype()));
+                  const Tensor count = scatter_add(ops::cast(is_own, dy.dtype()), s.dim, s.places,
+                                                   ops::cast(is_given, dy.dtype()));
                   const Tensor share = dy / count;
                   return {where(is_own, share, 0), where(is_given, gather(share, s.dim, s.places), 0)};
                 });
@@ -99,7 +100,7 @@ Tensor extremes(const Tensor& x, const Scatter& given, const Tensor& source, Sca
 /// their places those of one stand side by side: the product of those before one, and of those after it.
 Tensor products_of_others(const Tensor& x, const Scatter& s, const Tensor& given) {
   const DType dtype = compute_dtype(given.dtype());
-  const Tensor order = ops::argsort(s.places, {.dim = s.dim});
+  const Tensor order = argsort(s.places, {.dim = s.dim});
   const Tensor at = ops::gather(s.places, s.dim, order);
   const Tensor sorted = gather(cast(given, dtype), s.dim, order);
   const Tensor is_first = not_equal(at, shifted(at, s.dim, 1, -1));
@@ -109,12 +110,12 @@ Tensor products_of_others(const Tensor& x, const Scatter& s, const Tensor& given
   const Tensor running = linear_scan(factors, where(is_first, own * sorted, 0), s.dim);
   const Tensor before = where(is_first, own, shifted(running, s.dim, 1, 1));
   const Tensor after = linear_scan(factors, ops::cast(is_last, dtype), s.dim, true);
-  return gather(before * after, s.dim, ops::argsort(order, {.dim = s.dim}));
+  return gather(before * after, s.dim, argsort(order, {.dim = s.dim}));
 }
 
 Tensor products(const Tensor& x, const Scatter& given, const Tensor& source) {
   const RecordOp range("scatter_products", x, source);
-  const Tensor start = given.include_self ? x : ops::scatter(x, given.dim, given.places, 1);
+  const Tensor start = no_grad([&] { return start_of(x, given, 1); });
   return record(
       "scatter_products", folded(start, given, source, ScatterFold::prod),
       {grad_of(x,
@@ -157,7 +158,7 @@ void check_updates(const char* op, const Tensor& x, const char* what, const Tens
 /// The indices along each dimension that the vectors [..., k] name.
 std::vector<Tensor> components(const Tensor& indices) {
   std::vector<Tensor> each;
-  for (int64_t j = 0; j < indices.size(-1); ++j) each.push_back(ops::select(indices, -1, j));
+  for (int64_t j = 0; j < indices.size(-1); ++j) each.push_back(select(indices, -1, j));
   return each;
 }
 
@@ -244,7 +245,7 @@ Tensor gather_nd(const Tensor& x, const Tensor& indices, GatherNdOptions options
                       batch_dims, x.shape(), indices.shape());
     Shape line(static_cast<std::size_t>(indices.rank() - 1), 1);
     line[static_cast<std::size_t>(d)] = x.size(d);
-    places.push_back(ops::reshape(arange(x.size(d), {.device = x.device()}), line));
+    places.push_back(reshape(arange(x.size(d), {.device = x.device()}), line));
   }
   for (const Tensor& component : components(indices)) places.push_back(component);
   const ops::IndexPlaces at = ops::index_places(op, x.shape(), places);
@@ -271,8 +272,8 @@ Tensor scatter_nd(const Tensor& x, const Tensor& indices, const Tensor& updates,
   const Tensor rows = reshape(x, {at.size, inner});
   const Tensor values = reshape(updates, {at.rows.numel(), inner});
   if (!options.reduction) return call.gives(reshape(index_copy(rows, 0, at.rows, values), x.shape()));
-  const Tensor places = ops::to_format(ops::expand(ops::unsqueeze(at.rows, 1), {at.rows.numel(), inner}),
-                                       MemoryFormat::contiguous);
+  const Tensor places =
+      ops::to_format(expand(unsqueeze(at.rows, 1), {at.rows.numel(), inner}), MemoryFormat::contiguous);
   return call.gives(reshape(reduced(*options.reduction, rows, {0, true, places}, values), x.shape()));
 }
 

@@ -3,6 +3,7 @@
 #include <optional>
 
 #include "pleat/autograd/call.h"
+#include "pleat/autograd/grad_mode.h"
 #include "pleat/core/base/checked_math.h"
 #include "pleat/core/base/format.h"
 #include "pleat/core/base/host_device.h"
@@ -13,12 +14,13 @@
 #include "pleat/core/tensor/copy.h"
 #include "pleat/core/tensor/create.h"
 #include "pleat/ops/elementwise/arithmetic_functors.h"
+#include "pleat/ops/index/index.h"
 #include "pleat/ops/index/index_cuda.h"
-#include "pleat/ops/index/index_kernels.h"
 #include "pleat/ops/index/indices.h"
+#include "pleat/ops/index/kernels.h"
 #include "pleat/ops/reduce/reduce.h"
-#include "pleat/ops/shape/join_kernels.h"
-#include "pleat/ops/shape/view.h"
+#include "pleat/ops/shape/join.h"
+#include "pleat/ops/shape/shape.h"
 
 namespace pleat::ops {
 namespace {
@@ -80,6 +82,7 @@ void add_rows(T* to, const T* from, const int64_t* at, int64_t m, int64_t inner,
 
 Tensor index_select(const Tensor& x, int64_t dim, const Tensor& index) {
   const RecordOp range("index_select", x, index);
+  const NoGrad off_the_tape;
   const std::size_t along = index_dim("index_select", dim, x, index);
   if (x.rank() == 0) {
     check<ShapeError>(index.numel() == 1,
@@ -121,16 +124,9 @@ Tensor index_select(const Tensor& x, int64_t dim, const Tensor& index) {
   return around.back(y);
 }
 
-Tensor index_add(const Tensor& x, int64_t dim, const Tensor& index, const Tensor& source) {
-  const RecordOp range("index_add", x, index, source);
-  const DType dtype = compute_dtype(x.dtype());
-  const Tensor y = x.dtype() == dtype ? copy(x) : cast(x, dtype);
-  index_add_into(y, dim, index, source);
-  return cast(y, x.dtype());
-}
-
 void index_add_into(const Tensor& x, int64_t dim, const Tensor& index, const Tensor& source) {
   const RecordOp range("index_add", x, index, source);
+  const NoGrad off_the_tape;
   const std::size_t along = index_dim("index_add", dim, x, index);
   check<DeviceError>(source.device() == x.device(),
                      "index_add: the source must be on {} like the tensor, got {}", x.device(),
@@ -145,7 +141,11 @@ void index_add_into(const Tensor& x, int64_t dim, const Tensor& index, const Ten
   const DType dtype = compute_dtype(x.dtype());
   const Around around(x, along);
   const Tensor y = around.rows_of(x);
-  if (y.raw() != x.raw() || x.dtype() != dtype) return copy_into(x, index_add(x, dim, index, source));
+  if (y.raw() != x.raw() || x.dtype() != dtype) {
+    const Tensor sums = x.dtype() == dtype ? copy(x) : cast(x, dtype);
+    index_add_into(sums, dim, index, source);
+    return copy_into(x, sums);
+  }
   const bool shared = source.impl().storage == x.impl().storage;
   const Tensor given = shared ? copy(source) : source;
   const int64_t n = x.shape()[along];
@@ -189,58 +189,6 @@ void index_add_into(const Tensor& x, int64_t dim, const Tensor& index, const Ten
   });
 }
 
-Tensor embedding(const Tensor& index, const Tensor& weight) {
-  const RecordOp range("embedding", index, weight);
-  check<ShapeError>(weight.rank() == 2, "embedding: the weight must be [rows, width], got {}",
-                    weight.shape());
-  check<DeviceError>(index.device() == weight.device(),
-                     "embedding: the indices must be on {} like the weight, got {}", weight.device(),
-                     index.device());
-  // The message about a wrong index should show where it is in `index`, not in the flattened one.
-  const Tensor indices = checked_indices("embedding", index, 0, weight.shape());
-  Shape shape = index.shape();
-  shape.push_back(weight.size(1));
-  const IndicesAreChecked checked(IndicesAreChecked::Sign::not_negative);
-  const Tensor rows = index_select(weight, 0, view(indices, {indices.numel()}));
-  return reshape(rows, std::move(shape));
-}
-
-Tensor one_hot(const Tensor& index, Integer classes, DType dtype, OneHotOptions options) {
-  const Call call("one_hot", {index}, {{"classes", classes}});
-  check<ValueError>(classes >= -1,
-                    "one_hot: the number of classes must be at least 0, or -1 for the largest "
-                    "index plus 1, got {}",
-                    classes);
-  std::optional<IndicesAreChecked> known;
-  if (classes < 0) {
-    const Tensor indices = integer_indices("one_hot", index);
-    const int64_t n = indices.numel();
-    check<ShapeError>(n > 0, "one_hot: without indices the number of classes must be given");
-    // Together, so that a GPU is waited for once.
-    const std::vector<int64_t> ends =
-        cat({at_least_1d(min(indices)), at_least_1d(max(indices))}, 0).to_vector<int64_t>();
-    classes = checked_add(ends[1], 1, "one_hot");
-    if (ends[0] >= 0) known.emplace(IndicesAreChecked::Sign::not_negative);
-  }
-  Shape shape = index.shape();
-  shape.push_back(std::max<int64_t>(classes, 0));  // below, no index fits
-  const bool checked = options.check_index || index.device().is_cpu();
-  const Tensor indices =
-      checked ? checked_indices("one_hot", index, index.rank(), shape) : integer_indices("one_hot", index);
-  if constexpr (with_cuda)
-    if (index.device().is_cuda()) {
-      const Tensor y = empty(shape, {.dtype = dtype, .device = index.device()});
-      one_hot_cuda(indices, classes, y);
-      return call.gives(y);
-    }
-  const Tensor y = zeros(shape, {.dtype = dtype, .device = Device()});
-  dispatch(dtype, [&]<class T>(Type<T>) {
-    const T one = Number(1).to<T>();
-    for (int64_t i = 0; i < indices.numel(); ++i) y.data<T>()[i * classes + indices.data<int64_t>()[i]] = one;
-  });
-  return call.gives(y);
-}
-
 Tensor flat_nonzero(const Tensor& x) {
   const Tensor flags = to_format(cast(x, boolean), MemoryFormat::contiguous);
   if constexpr (with_cuda)
@@ -272,13 +220,53 @@ Tensor flat_nonzero(const Tensor& x) {
   return places;
 }
 
+}  // namespace pleat::ops
+
+namespace pleat {
+
+Tensor one_hot(const Tensor& index, Integer classes, DType dtype, OneHotOptions options) {
+  const Call call("one_hot", {index}, {{"classes", classes}});
+  check<ValueError>(
+      classes >= -1,
+      "one_hot: the number of classes must be at least 0, or -1 for the largest index plus 1, got {}",
+      classes);
+  std::optional<ops::IndicesAreChecked> known;
+  if (classes < 0) {
+    const Tensor indices = ops::integer_indices("one_hot", index);
+    const int64_t n = indices.numel();
+    check<ShapeError>(n > 0, "one_hot: without indices the number of classes must be given");
+    // Together, so that a GPU is waited for once.
+    const std::vector<int64_t> ends =
+        cat({ops::at_least_1d(min(indices)), ops::at_least_1d(max(indices))}, 0).to_vector<int64_t>();
+    classes = checked_add(ends[1], 1, "one_hot");
+    if (ends[0] >= 0) known.emplace(ops::IndicesAreChecked::Sign::not_negative);
+  }
+  Shape shape = index.shape();
+  shape.push_back(std::max<int64_t>(classes, 0));  // below, no index fits
+  const bool checked = options.check_index || index.device().is_cpu();
+  const Tensor indices = checked ? ops::checked_indices("one_hot", index, index.rank(), shape)
+                                 : ops::integer_indices("one_hot", index);
+  if constexpr (with_cuda)
+    if (index.device().is_cuda()) {
+      const Tensor y = empty(shape, {.dtype = dtype, .device = index.device()});
+      ops::one_hot_cuda(indices, classes, y);
+      return call.gives(y);
+    }
+  const Tensor y = zeros(shape, {.dtype = dtype, .device = Device()});
+  dispatch(dtype, [&]<class T>(Type<T>) {
+    const T one = Number(1).to<T>();
+    for (int64_t i = 0; i < indices.numel(); ++i) y.data<T>()[i * classes + indices.data<int64_t>()[i]] = one;
+  });
+  return call.gives(y);
+}
+
 Tensor nonzero(const Tensor& x) {
   const RecordOp range("nonzero", x);
-  const Tensor places = flat_nonzero(x);
+  const Tensor places = ops::flat_nonzero(x);
   const Tensor y = empty({places.numel(), x.rank()}, {.dtype = int64, .device = x.device()});
   if constexpr (with_cuda)
     if (x.device().is_cuda()) {
-      coordinates_cuda("nonzero", places, x.shape(), y);
+      ops::coordinates_cuda("nonzero", places, x.shape(), y);
       return y;
     }
   const auto rank = x.shape().size();
@@ -298,4 +286,4 @@ Tensor nonzero(const Tensor& x) {
   return y;
 }
 
-}  // namespace pleat::ops
+}  // namespace pleat

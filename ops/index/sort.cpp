@@ -1,5 +1,3 @@
-#include "pleat/ops/index/sort.h"
-
 #include <algorithm>
 #include <array>
 #include <bit>
@@ -10,19 +8,17 @@
 #include <utility>
 #include <vector>
 
-#include "pleat/autograd/call.h"
 #include "pleat/core/base/checked_math.h"
 #include "pleat/core/base/format.h"
 #include "pleat/core/base/host_device.h"
-#include "pleat/core/base/record_function.h"
 #include "pleat/core/base/simd.h"
 #include "pleat/core/memory/host_memory.h"
 #include "pleat/core/parallel/parallel.h"
 #include "pleat/core/tensor/create.h"
 #include "pleat/core/tensor/elementwise.h"
 #include "pleat/ops/index/index_cuda.h"
+#include "pleat/ops/index/kernels.h"
 #include "pleat/ops/index/lines.h"
-#include "pleat/ops/shape/view.h"
 
 namespace pleat::ops {
 namespace {
@@ -276,40 +272,16 @@ void sort_lines(const char* op, const Tensor& x, std::size_t dim, bool descendin
 
 }  // namespace
 
-ValuesIndices sort(const Tensor& x, SortOptions options) {
-  const RecordOp range("sort", x);
-  const auto dim = static_cast<std::size_t>(normalize_dim(options.dim, x.rank(), "sort"));
-  const std::array inputs = {x};
-  const ValuesIndices result = {empty_like(x), empty_as(inputs, x.shape(), int64)};
-  if (x.rank() == 0)
-    sort_lines("sort", view(x, {1}), 0, options.descending, view(result.values, {1}),
-               view(result.indices, {1}));
-  else
-    sort_lines("sort", x, dim, options.descending, result.values, result.indices);
-  return result;
-}
-
-Tensor argsort(const Tensor& x, SortOptions options) {
-  const Call call("argsort", {x}, {{"dim", options.dim}, {"descending", Flag(options.descending)}});
-  (void)normalize_dim(options.dim, x.rank(), "argsort");
-  return call.gives(sort(x, options).indices);
-}
-
-ValuesIndices topk(const Tensor& x, Integer k, TopkOptions options) {
-  const RecordOp range("topk", x);
-  if (x.rank() == 0) {
-    normalize_dim(options.dim, 0, "topk");
-    check<IndexError>(k == 0 || k == 1, "topk: k = {} is outside [0, 1] for a tensor of rank 0", k);
-    return sort(x);
-  }
-  const auto dim = static_cast<std::size_t>(normalize_dim(options.dim, x.rank(), "topk"));
-  check<IndexError>(k >= 0 && k <= x.shape()[dim], "topk: k = {} is outside [0, {}], dimension {} of {}", k,
-                    x.shape()[dim], dim, x.shape());
+ValuesIndices sort_first(const char* op, const Tensor& x, int64_t dim, bool descending, int64_t k) {
   Shape shape = x.shape();
-  shape[dim] = k;
-  const ValuesIndices result = {empty(shape, {.dtype = x.dtype(), .device = x.device()}),
-                                empty(shape, {.dtype = int64, .device = x.device()})};
-  sort_lines("topk", x, dim, options.largest, result.values, result.indices);
+  const auto along = static_cast<std::size_t>(dim);
+  const bool is_all = std::exchange(shape[along], k) == k;
+  const std::array inputs = {x};
+  const TensorOptions like{.dtype = x.dtype(), .device = x.device()};
+  const ValuesIndices result = {
+      is_all ? empty_like(x) : empty(shape, like),
+      is_all ? empty_as(inputs, shape, int64) : empty(shape, {.dtype = int64, .device = x.device()})};
+  sort_lines(op, x, along, descending, result.values, result.indices);
   return result;
 }
 

@@ -7,7 +7,7 @@
 #include "pleat/core/tensor/create.h"
 #include "pleat/core/tensor/pinned_memory.h"
 #include "pleat/ops/index/index_cuda.h"
-#include "pleat/ops/index/index_kernels.h"
+#include "pleat/ops/index/kernels.h"
 
 namespace pleat::ops {
 

@@ -5,7 +5,7 @@
 #include "pleat/core/tensor/copy.h"
 #include "pleat/ops/loss/kernels_cuda.h"
 #include "pleat/ops/reduce/kernels.h"
-#include "pleat/ops/shape/view.h"
+#include "pleat/ops/shape/shape.h"
 
 namespace pleat::ops {
 

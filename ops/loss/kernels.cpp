@@ -17,7 +17,7 @@
 #include "pleat/ops/loss/class_problem.h"
 #include "pleat/ops/loss/kernels_cuda.h"
 #include "pleat/ops/reduce/kernels.h"
-#include "pleat/ops/shape/view.h"
+#include "pleat/ops/shape/shape.h"
 
 namespace pleat::ops {
 namespace {

@@ -6,6 +6,7 @@
 #include <type_traits>
 #include <vector>
 
+#include "pleat/autograd/grad_mode.h"
 #include "pleat/core/tensor/create.h"
 #include "pleat/core/tensor/number.h"
 #include "pleat/ops/elementwise/arithmetic_kernels.h"
@@ -140,6 +141,7 @@ RangeDetails product_details(DType dtype, const Tensor& out, int64_t k) {
 }
 
 Tensor matmul_forward(const Tensor& a, const Tensor& b) {
+  const NoGrad off_the_tape;
   const DType dtype = a.dtype();
   const Tensor out = dispatch_product("matmul", dtype, a.device(), [&]<class T>(Type<T>) {
     return cast(
@@ -153,6 +155,7 @@ Tensor matmul_forward(const Tensor& a, const Tensor& b) {
 }
 
 Tensor matmul_sum_to(const Tensor& a, const Tensor& b, const Shape& shape) {
+  const NoGrad off_the_tape;
   const Shape product =
       with_matrix(broadcast(batch_shape(a), batch_shape(b), "matmul_sum_to"), a.size(-2), b.size(-1));
   Shape kept = product;  // with the sizes of `shape`, and as many dimensions as the product
@@ -175,6 +178,7 @@ Tensor matmul_sum_to(const Tensor& a, const Tensor& b, const Shape& shape) {
 
 Tensor addmm_forward(const Tensor& input, const Tensor& a, const Tensor& b, const Number& given_beta,
                      const Number& given_alpha) {
+  const NoGrad off_the_tape;
   const DType dtype = a.dtype();
   return dispatch_product("addmm", dtype, a.device(), [&]<class T>(Type<T>) {
     constexpr DType summed = dtype_of<Sum<T>>();
@@ -196,6 +200,7 @@ Tensor addmm_forward(const Tensor& input, const Tensor& a, const Tensor& b, cons
 
 LinearOutputs linear_forward(const Tensor& x, const Tensor& weight, const Tensor& bias,
                              const ElementFunction* f, bool keep_sums) {
+  const NoGrad off_the_tape;
   const DType dtype = x.dtype();
   Shape shape = x.shape();
   shape.back() = weight.size(0);

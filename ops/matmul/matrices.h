@@ -12,7 +12,7 @@
 #include "pleat/core/tensor/copy.h"
 #include "pleat/ops/elementwise/types.h"
 #include "pleat/ops/matmul/gemm.h"
-#include "pleat/ops/shape/view.h"
+#include "pleat/ops/shape/shape.h"
 
 /// Products of the matrices in tensors: how these lie, and one product, or many, for gemm and cuBLAS.
 

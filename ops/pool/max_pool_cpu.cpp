@@ -1,5 +1,3 @@
-#include "pleat/ops/pool/max_pool_cpu.h"
-
 #include <algorithm>
 #include <array>
 #include <limits>
@@ -10,6 +8,7 @@
 #include "pleat/core/base/simd.h"
 #include "pleat/core/parallel/parallel.h"
 #include "pleat/core/tensor/transpose.h"
+#include "pleat/ops/pool/max_pool_functors.h"
 #include "pleat/ops/reduce/fold.h"
 
 /// Many channels_last channels are what vectors run along, window by window; small planes are turned to be

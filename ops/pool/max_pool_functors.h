@@ -6,10 +6,10 @@
 
 #include "pleat/core/kernels/number_array.h"
 #include "pleat/core/tensor/shape.h"
-#include "pleat/ops/pool/problem.h"
+#include "pleat/ops/pool/kernels.h"
 #include "pleat/ops/spatial/pixel_order.h"
 
-/// The index arithmetic of max pooling.
+/// The index arithmetic of max pooling, for T = float or double, Index = int32 or int64.
 
 namespace pleat::ops {
 
@@ -123,17 +123,6 @@ struct MaxPoolScatter {
   }
 };
 
-/// One plane of it a call.
-template <class T, class Index>
-struct MaxPoolScatterPlane {
-  MaxPoolScatter<T, Index> scatter;
-
-  PLEAT_HOST_DEVICE void operator()(int64_t i) const {
-    const int64_t channel = i % scatter.in.channels;
-    scatter(i / scatter.in.channels, channel, channel + 1);
-  }
-};
-
 /// The other way: one element of y a call, which gets what its index names in x. i counts as y and the
 /// indices lie in memory.
 template <class T, class Index>
@@ -174,5 +163,14 @@ inline PlaneSteps plane_steps(const Tensor& t, bool channels_last) {
   if (channels_last) return {channels, pixels, channels * pixels, 1, channels};
   return {channels, pixels, channels * pixels, pixels, 1};
 }
+
+/// On the CPU: the maxima over the windows of x, and their places unless `indices` is null. Both tensors have
+/// one layout.
+template <class T, class Index>
+void max_pool_on_cpu(const WindowRules& windows, int64_t images, const PlaneSteps& in, const PlaneSteps& out,
+                     const T* x, T* values, Index* indices);
+/// The gradient `dx` of that.
+template <class T, class Index>
+void max_pool_backward_on_cpu(int64_t images, const MaxPoolScatter<T, Index>& scatter);
 
 }  // namespace pleat::ops

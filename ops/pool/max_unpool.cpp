@@ -2,13 +2,11 @@
 #include "pleat/autograd/copy.h"
 #include "pleat/core/base/checked_math.h"
 #include "pleat/core/base/format.h"
-#include "pleat/core/base/record_function.h"
 #include "pleat/core/tensor/create.h"
 #include "pleat/ops/index/index.h"
 #include "pleat/ops/index/indices.h"
 #include "pleat/ops/pool/pool.h"
 #include "pleat/ops/shape/shape.h"
-#include "pleat/ops/shape/view.h"
 
 namespace pleat {
 namespace {
@@ -46,7 +44,6 @@ Shape image_shape(const char* op, const Tensor& x, const MaxUnpoolOptions& optio
 }
 
 Tensor unpool(const char* op, const Tensor& x, const Tensor& indices, const MaxUnpoolOptions& options) {
-  const RecordOp range(op, x, indices);
   const Call call(op, {x, indices});
   check<ShapeError>(x.rank() >= 3 && x.rank() <= 5,
                     "{}: input must be [N, C, spatial...] with 1 to 3 spatial dimensions, got {}", op, x);
@@ -64,7 +61,7 @@ Tensor unpool(const char* op, const Tensor& x, const Tensor& indices, const MaxU
   }
   const Shape planes{shape[0], shape[1], pixels};
   const Tensor index = ops::checked_indices(
-      op, ops::reshape(ops::integer_indices(op, indices), {shape[0], shape[1], places}), 2, planes);
+      op, reshape(ops::integer_indices(op, indices), {shape[0], shape[1], places}), 2, planes);
   const ops::IndicesAreChecked checked(ops::IndicesAreChecked::Sign::not_negative);
   const Tensor y = scatter(zeros(planes, {.dtype = x.dtype(), .device = x.device()}), 2, index,
                            reshape(x, {shape[0], shape[1], places}));

@@ -8,83 +8,90 @@
 #include "pleat/core/base/format.h"
 #include "pleat/core/base/record_function.h"
 #include "pleat/core/tensor/copy.h"
-#include "pleat/ops/conv/problem.h"
 #include "pleat/ops/elementwise/compare.h"
 #include "pleat/ops/elementwise/math.h"
 #include "pleat/ops/elementwise/select.h"
 #include "pleat/ops/interpolate/linear_map.h"
-#include "pleat/ops/pool/problem.h"
+#include "pleat/ops/pool/kernels.h"
 #include "pleat/ops/shape/shape.h"
 
 namespace pleat {
 namespace {
 
-Tensor gather(const char* op, const Tensor& x, const Tensor& indices, const ops::WindowRules& windows);
+using ops::PoolDim;
+using ops::WindowRules;
+
+Tensor gather(const char* op, const Tensor& x, const Tensor& indices, const WindowRules& windows);
 
 /// Scattering by indices and gathering by them are each other's adjoint.
-Tensor scatter(const char* op, const Tensor& dy, const Tensor& indices, const ops::WindowRules& windows,
+Tensor scatter(const char* op, const Tensor& dy, const Tensor& indices, const WindowRules& windows,
                const Shape& shape, MemoryFormat format) {
   return record(std::string(op) + "_backward",
-                ops::max_pool_backward(dy, indices, windows, shape, format, op),
+                ops::max_pool_backward(op, dy, indices, windows, shape, format),
                 {grad_of(dy, [op, indices = saved(indices), windows](const Tensor& d) {
                   return gather(op, d, *indices, windows);
                 })});
 }
 
-Tensor gather(const char* op, const Tensor& x, const Tensor& indices, const ops::WindowRules& windows) {
-  return record(
-      std::string(op) + "_gather", ops::max_pool_gather(x, indices, op),
-      {grad_of(x, [op, indices = saved(indices), windows, shape = x.shape(), format = x.memory_format()](
-                      const Tensor& d) { return scatter(op, d, *indices, windows, shape, format); })});
+Derivative scatter_to(const char* op, const Tensor& x, const Tensor& indices, const WindowRules& windows) {
+  return grad_of(x, [op, indices = saved(indices), windows, shape = x.shape(), format = x.memory_format()](
+                        const Tensor& d) { return scatter(op, d, *indices, windows, shape, format); });
 }
 
-Tensor record_max(const char* op, const Tensor& x, const ops::MaxPoolResult& result,
-                  const ops::WindowRules& windows) {
-  return record(op, result.values,
-                {grad_of(x, [op, indices = saved(result.indices), windows, shape = x.shape(),
-                             format = x.memory_format()](const Tensor& dy) {
-                  return scatter(op, dy, *indices, windows, shape, format);
-                })});
+Tensor gather(const char* op, const Tensor& x, const Tensor& indices, const WindowRules& windows) {
+  return record(std::string(op) + "_gather", ops::max_pool_gather(op, x, indices),
+                {scatter_to(op, x, indices, windows)});
 }
 
-/// The windows of a pool, for whoever listens.
+/// The maxima of windows, on the tape, and where they are, if asked for or needed for a gradient.
+ops::MaxPoolResult maxima(const char* op, const Tensor& x, const WindowRules& windows,
+                          const std::string& implementation, bool with_indices) {
+  const RecordOp range(op, x);
+  const bool reference = ops::wants_reference(op, implementation);
+  const ops::MaxPoolResult found =
+      ops::max_pool_forward(op, x, windows, reference, with_indices || autograd::anything_to_record({x}));
+  return {record(op, found.values, {scatter_to(op, x, found.indices, windows)}), found.indices};
+}
+
 template <class Options>
-Attributes traced_windows(const char* op, const Tensor& x, const Options& options, const PerDim& dilations) {
-  const int64_t dims = x.rank() - 2;
-  const std::vector<int64_t> kernel = options.kernel_size.get().expand(dims, op, "kernel_size");
-  const std::vector<int64_t> stride =
-      options.stride.values().empty() ? kernel : options.stride.expand(dims, op, "stride");
-  const std::vector<int64_t> dilation = dilations.expand(dims, op, "dilation");
-  std::vector<int64_t> low, high;
-  for (const auto& [before, after] : ops::resolve_padding(op, options.padding, kernel, stride, dilation))
-    low.push_back(before), high.push_back(after);
-  return {{"kernel", kernel},
-          {"stride", stride},
-          {"padding_low", low},
-          {"padding_high", high},
-          {"dilation", dilation}};
+std::vector<PoolDim> dims_of(const char* op, const Tensor& x, const Options& options) {
+  return ops::pool_dims(op, x, options.kernel_size, options.stride, options.padding, options.dilation,
+                        options.ceil_mode);
+}
+
+/// The windows of a pool, for those who watch.
+Attributes traced_windows(const std::vector<PoolDim>& dims) {
+  const auto each = [&](int64_t PoolDim::*member) {
+    std::vector<int64_t> list;
+    for (const PoolDim& dim : dims) list.push_back(dim.*member);
+    return list;
+  };
+  return {{"kernel", each(&PoolDim::kernel)},
+          {"stride", each(&PoolDim::stride)},
+          {"padding_low", each(&PoolDim::low)},
+          {"padding_high", each(&PoolDim::high)},
+          {"dilation", each(&PoolDim::dilation)}};
 }
 
 Tensor max_pool(const char* op, const Tensor& x, const MaxPoolOptions& options) {
-  const bool backwards = autograd::anything_to_record({x});
-  const Call call(op, {x}, [&] { return traced_windows(op, x, options, options.dilation); });
-  return call.gives(
-      record_max(op, x, ops::max_pool(x, options, op, backwards), ops::max_pool_windows(op, x, options)));
+  const std::vector<PoolDim> dims = dims_of(op, x, options);
+  const Call call(op, {x}, [&] { return traced_windows(dims); });
+  return call.gives(maxima(op, x, ops::windows_of(dims), options.implementation, false).values);
 }
 Tensor adaptive_max_pool(const char* op, const Tensor& x, const AdaptivePoolOptions& options) {
-  const bool backwards = autograd::anything_to_record({x});
   const Call call(op, {x});
-  return call.gives(record_max(op, x, ops::adaptive_max_pool(x, options, op, backwards),
-                               ops::adaptive_windows(op, x, options)));
+  const WindowRules windows = ops::adaptive_windows(op, x, options);
+  return call.gives(maxima(op, x, windows, options.implementation, false).values);
 }
 Tensor avg_pool(const char* op, const Tensor& x, const AvgPoolOptions& options) {
-  const ops::LinearMap map = ops::avg_pool_map(op, x, options);
+  const std::vector<PoolDim> dims = dims_of(op, x, options);
   const Call call(op, {x}, [&] {
-    Attributes attributes = traced_windows(op, x, options, options.dilation);
+    Attributes attributes = traced_windows(dims);
     attributes.emplace_back("count_include_pad", Flag(options.count_include_pad));
     attributes.emplace_back("divisor", options.divisor_override.value_or(0));
     return attributes;
   });
+  const ops::LinearMap map = ops::avg_pool_map(op, dims, options);
   return call.gives(linear_map(op, map, x, {.implementation = options.implementation}));
 }
 Tensor adaptive_avg_pool(const char* op, const Tensor& x, const AdaptivePoolOptions& options) {
@@ -100,6 +107,7 @@ Tensor lp_pool(const char* op, const Tensor& input, const LpPoolOptions& options
                     p > 0 ? "; that is max_pool of abs(x)" : "");
   check<DTypeError>(is_floating(input.dtype()),
                     "{}: needs floating numbers, got {}; convert it with to(float32)", op, input);
+  dims_of(op, input, options);  // throws by this function's name
   const AvgPoolOptions sum{.kernel_size = options.kernel_size,
                            .stride = options.stride,
                            .padding = options.padding,
@@ -107,7 +115,6 @@ Tensor lp_pool(const char* op, const Tensor& input, const LpPoolOptions& options
                            .ceil_mode = options.ceil_mode,
                            .divisor_override = 1,
                            .implementation = options.implementation};
-  ops::avg_pool_map(op, input, sum);  // throws by this function's name
   const Tensor x = input.to(compute_dtype(input.dtype()));
   const Tensor sums = pleat::avg_pool(p == 1 ? x : p == 2 ? square(x) : pow(x, p), sum);
   if (p == 1) return sums.to(input.dtype());
@@ -123,80 +130,35 @@ Tensor with_rank(const char* op, int64_t dims, Tensor (*pool)(const char*, const
   if (x.rank() == dims + 2) return pool(op, x, options);
   check<ShapeError>(x.rank() == dims + 1,
                     "{}: input must be [N, C, and {} spatial dimensions] or without N, got {}", op, dims, x);
-  Shape batched = x.shape();
-  batched.insert(batched.begin(), 1);
-  const Tensor y = pool(op, reshape(x, batched), options);
-  return reshape(y, Shape(y.shape().begin() + 1, y.shape().end()));
+  return squeeze(pool(op, unsqueeze(x, 0), options), 0);
 }
 
 }  // namespace
 
-Tensor max_pool(const Tensor& x, const MaxPoolOptions& options) { return max_pool("max_pool", x, options); }
-Tensor max_pool1d(const Tensor& x, const MaxPoolOptions& options) {
-  return with_rank("max_pool1d", 1, max_pool, x, options);
-}
-Tensor max_pool2d(const Tensor& x, const MaxPoolOptions& options) {
-  return with_rank("max_pool2d", 2, max_pool, x, options);
-}
-Tensor max_pool3d(const Tensor& x, const MaxPoolOptions& options) {
-  return with_rank("max_pool3d", 3, max_pool, x, options);
-}
-
 MaxPoolWithIndices max_pool_with_indices(const Tensor& x, const MaxPoolOptions& options) {
-  const Call call("max_pool_with_indices", {x},
-                  [&] { return traced_windows("max_pool", x, options, options.dilation); });
-  const ops::MaxPoolResult result = ops::max_pool(x, options);
-  const Tensor values = record_max("max_pool", x, result, ops::max_pool_windows("max_pool", x, options));
-  const auto traced = call.gives(std::vector{values, ops::cast(result.indices, int64)});
+  const std::vector<PoolDim> dims = dims_of("max_pool", x, options);
+  const Call call("max_pool_with_indices", {x}, [&] { return traced_windows(dims); });
+  const auto [values, indices] = maxima("max_pool", x, ops::windows_of(dims), options.implementation, true);
+  const auto traced = call.gives(std::vector{values, ops::cast(indices, int64)});
   return {traced[0], traced[1]};
 }
 
-Tensor avg_pool(const Tensor& x, const AvgPoolOptions& options) { return avg_pool("avg_pool", x, options); }
-Tensor avg_pool1d(const Tensor& x, const AvgPoolOptions& options) {
-  return with_rank("avg_pool1d", 1, avg_pool, x, options);
-}
-Tensor avg_pool2d(const Tensor& x, const AvgPoolOptions& options) {
-  return with_rank("avg_pool2d", 2, avg_pool, x, options);
-}
-Tensor avg_pool3d(const Tensor& x, const AvgPoolOptions& options) {
-  return with_rank("avg_pool3d", 3, avg_pool, x, options);
-}
-
-Tensor lp_pool(const Tensor& x, const LpPoolOptions& options) { return lp_pool("lp_pool", x, options); }
-Tensor lp_pool1d(const Tensor& x, const LpPoolOptions& options) {
-  return with_rank("lp_pool1d", 1, lp_pool, x, options);
-}
-Tensor lp_pool2d(const Tensor& x, const LpPoolOptions& options) {
-  return with_rank("lp_pool2d", 2, lp_pool, x, options);
-}
-Tensor lp_pool3d(const Tensor& x, const LpPoolOptions& options) {
-  return with_rank("lp_pool3d", 3, lp_pool, x, options);
-}
-
-Tensor adaptive_max_pool(const Tensor& x, const AdaptivePoolOptions& options) {
-  return adaptive_max_pool("adaptive_max_pool", x, options);
-}
-Tensor adaptive_max_pool1d(const Tensor& x, const AdaptivePoolOptions& options) {
-  return with_rank("adaptive_max_pool1d", 1, adaptive_max_pool, x, options);
-}
-Tensor adaptive_max_pool2d(const Tensor& x, const AdaptivePoolOptions& options) {
-  return with_rank("adaptive_max_pool2d", 2, adaptive_max_pool, x, options);
-}
-Tensor adaptive_max_pool3d(const Tensor& x, const AdaptivePoolOptions& options) {
-  return with_rank("adaptive_max_pool3d", 3, adaptive_max_pool, x, options);
-}
-
-Tensor adaptive_avg_pool(const Tensor& x, const AdaptivePoolOptions& options) {
-  return adaptive_avg_pool("adaptive_avg_pool", x, options);
-}
-Tensor adaptive_avg_pool1d(const Tensor& x, const AdaptivePoolOptions& options) {
-  return with_rank("adaptive_avg_pool1d", 1, adaptive_avg_pool, x, options);
-}
-Tensor adaptive_avg_pool2d(const Tensor& x, const AdaptivePoolOptions& options) {
-  return with_rank("adaptive_avg_pool2d", 2, adaptive_avg_pool, x, options);
-}
-Tensor adaptive_avg_pool3d(const Tensor& x, const AdaptivePoolOptions& options) {
-  return with_rank("adaptive_avg_pool3d", 3, adaptive_avg_pool, x, options);
-}
+#define PLEAT_POOL(name, Options)                                                          \
+  Tensor name(const Tensor& x, const Options& options) { return name(#name, x, options); } \
+  Tensor name##1d(const Tensor& x, const Options& options) {                               \
+    return with_rank(#name "1d", 1, name, x, options);                                     \
+  }                                                                                        \
+  Tensor name##2d(const Tensor& x, const Options& options) {                               \
+    return with_rank(#name "2d", 2, name, x, options);                                     \
+  }                                                                                        \
+  Tensor name##3d(const Tensor& x, const Options& options) {                               \
+    return with_rank(#name "3d", 3, name, x, options);                                     \
+  }
+PLEAT_POOL(max_pool, MaxPoolOptions)
+PLEAT_POOL(avg_pool, AvgPoolOptions)
+PLEAT_POOL(lp_pool, LpPoolOptions)
+PLEAT_POOL(adaptive_max_pool, AdaptivePoolOptions)
+PLEAT_POOL(adaptive_avg_pool, AdaptivePoolOptions)
+#undef PLEAT_POOL
 
 }  // namespace pleat

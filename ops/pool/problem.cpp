@@ -1,22 +1,17 @@
-#include "pleat/ops/pool/problem.h"
+#include "pleat/ops/conv/problem.h"
 
 #include <algorithm>
 #include <limits>
 
 #include "pleat/core/base/checked_math.h"
 #include "pleat/core/base/format.h"
-#include "pleat/ops/conv/problem.h"
+#include "pleat/ops/pool/kernels.h"
 
 namespace pleat::ops {
 namespace {
 
 /// So that products of two sizes fit int64, and a typing error does not take all memory.
 constexpr int64_t max_output = int64_t{1} << 24;
-
-/// One spatial dimension of a pool.
-struct Dimension {
-  int64_t input, kernel, stride, low, high, dilation, output;  ///< low, high: padding
-};
 
 void check_input(const char* op, const Tensor& x) {
   check<ShapeError>(x.rank() >= 3 && x.rank() <= 5,
@@ -26,7 +21,7 @@ void check_input(const char* op, const Tensor& x) {
 }
 
 /// The number of windows (formula in pool.h), from sizes that are checked.
-int64_t output_size(const char* op, std::size_t d, const Tensor& x, const Dimension& dim, bool ceil_mode) {
+int64_t output_size(const char* op, std::size_t d, const Tensor& x, const PoolDim& dim, bool ceil_mode) {
   const int64_t reach = checked_add(checked_multiply(dim.dilation, dim.kernel - 1, op), 1, op);
   check<ValueError>(std::max(dim.low, dim.high) <= reach / 2,
                     "{}: padding must be at most half of {}, got {} and {}", op,
@@ -36,8 +31,7 @@ int64_t output_size(const char* op, std::size_t d, const Tensor& x, const Dimens
   // ceil_mode lets a window reach beyond the padding by less than a stride.
   check<ShapeError>(padded >= reach || (ceil_mode && reach - padded < dim.stride),
                     "{}: a window of {} does not fit spatial dimension {} of {} with padding {} and {}: the "
-                    "output would be "
-                    "smaller than 1",
+                    "output would be smaller than 1",
                     op, reach, d, x, dim.low, dim.high);
   if (padded <= reach) return 1;
   const int64_t span = padded - reach;
@@ -51,34 +45,9 @@ int64_t output_size(const char* op, std::size_t d, const Tensor& x, const Dimens
   return output;
 }
 
-std::vector<Dimension> dimensions(const char* op, const Tensor& x, const PerDim& kernel_size,
-                                  const PerDim& stride, const Padding& padding, const PerDim& dilation,
-                                  bool ceil_mode) {
-  check_input(op, x);
-  const int64_t dims = x.rank() - 2;
-  const auto kernels = kernel_size.expand(dims, op, "kernel_size");
-  const auto strides = stride.values().empty() ? kernels : stride.expand(dims, op, "stride");
-  const auto dilations = dilation.expand(dims, op, "dilation");
-  for (std::size_t d = 0; d < kernels.size(); ++d) {
-    check<ValueError>(kernels[d] >= 1, "{}: kernel_size must be at least 1, got {}", op, kernels[d]);
-    check<ValueError>(strides[d] >= 1, "{}: stride must be at least 1, got {}", op, strides[d]);
-    check<ValueError>(dilations[d] >= 1, "{}: dilation must be at least 1, got {}", op, dilations[d]);
-  }
-  const auto sides = resolve_padding(op, padding, kernels, strides, dilations);
-  std::vector<Dimension> result;
-  for (std::size_t d = 0; d < kernels.size(); ++d) {
-    const auto [low, high] = sides[d];
-    Dimension dim{x.shape()[d + 2], kernels[d], strides[d], low, high, dilations[d], 0};
-    check<ShapeError>(dim.input >= 1, "{}: spatial dimension {} of {} is empty", op, d, x);
-    dim.output = output_size(op, d, x, dim, ceil_mode);
-    result.push_back(dim);
-  }
-  return result;
-}
-
 /// One output has no step to the next, one place of a window none either: what was asked for may be any
 /// number.
-WindowRule rule_of(const Dimension& dim) {
+WindowRule rule_of(const PoolDim& dim) {
   return {.inputs = dim.input,
           .outputs = dim.output,
           .kernel = dim.kernel,
@@ -114,11 +83,34 @@ std::vector<WindowRule> adaptive_dims(const char* op, const Tensor& x, const Ada
 
 }  // namespace
 
-WindowRules max_pool_windows(const char* op, const Tensor& x, const MaxPoolOptions& options) {
+std::vector<PoolDim> pool_dims(const char* op, const Tensor& x, const PerDim& kernel_size,
+                               const PerDim& stride, const Padding& padding, const PerDim& dilation,
+                               bool ceil_mode) {
+  check_input(op, x);
+  const int64_t dims = x.rank() - 2;
+  const auto kernels = kernel_size.expand(dims, op, "kernel_size");
+  const auto strides = stride.values().empty() ? kernels : stride.expand(dims, op, "stride");
+  const auto dilations = dilation.expand(dims, op, "dilation");
+  for (std::size_t d = 0; d < kernels.size(); ++d) {
+    check<ValueError>(kernels[d] >= 1, "{}: kernel_size must be at least 1, got {}", op, kernels[d]);
+    check<ValueError>(strides[d] >= 1, "{}: stride must be at least 1, got {}", op, strides[d]);
+    check<ValueError>(dilations[d] >= 1, "{}: dilation must be at least 1, got {}", op, dilations[d]);
+  }
+  const auto sides = resolve_padding(op, padding, kernels, strides, dilations);
+  std::vector<PoolDim> result;
+  for (std::size_t d = 0; d < kernels.size(); ++d) {
+    const auto [low, high] = sides[d];
+    PoolDim dim{x.shape()[d + 2], kernels[d], strides[d], low, high, dilations[d], 0};
+    check<ShapeError>(dim.input >= 1, "{}: spatial dimension {} of {} is empty", op, d, x);
+    dim.output = output_size(op, d, x, dim, ceil_mode);
+    result.push_back(dim);
+  }
+  return result;
+}
+
+WindowRules windows_of(const std::vector<PoolDim>& dims) {
   std::vector<WindowRule> rules;
-  for (const Dimension& dim : dimensions(op, x, options.kernel_size, options.stride, options.padding,
-                                         options.dilation, options.ceil_mode))
-    rules.push_back(rule_of(dim));
+  for (const PoolDim& dim : dims) rules.push_back(rule_of(dim));
   return filled(rules);
 }
 
@@ -126,13 +118,11 @@ WindowRules adaptive_windows(const char* op, const Tensor& x, const AdaptivePool
   return filled(adaptive_dims(op, x, options));
 }
 
-LinearMap avg_pool_map(const char* op, const Tensor& x, const AvgPoolOptions& options) {
-  const auto dims = dimensions(op, x, options.kernel_size, options.stride, options.padding, options.dilation,
-                               options.ceil_mode);
+LinearMap avg_pool_map(const char* op, const std::vector<PoolDim>& dims, const AvgPoolOptions& options) {
   check<ValueError>(!options.divisor_override || *options.divisor_override != 0,
                     "{}: divisor_override must not be 0", op);
   LinearMap map;
-  for (const Dimension& dim : dims) {
+  for (const PoolDim& dim : dims) {
     check_rows(op, dim.output, std::min(dim.kernel, dim.input));
     SparseRows rows;
     rows.inputs = dim.input;

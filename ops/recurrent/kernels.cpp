@@ -2,6 +2,7 @@
 
 #include <optional>
 
+#include "pleat/autograd/grad_mode.h"
 #include "pleat/core/kernels/host_array.h"
 #include "pleat/core/tensor/copy.h"
 #include "pleat/core/tensor/create.h"
@@ -10,7 +11,7 @@
 #include "pleat/ops/matmul/matrices.h"
 #include "pleat/ops/recurrent/cells.h"
 #include "pleat/ops/reduce/kernels.h"
-#include "pleat/ops/shape/view.h"
+#include "pleat/ops/shape/shape.h"
 
 namespace pleat::ops {
 namespace {
@@ -31,6 +32,7 @@ Tensor states_from(const RecurrentProblem& p, const Tensor& state, const TensorO
 }  // namespace
 
 RecurrentStates recurrent_forward(const RecurrentProblem& p, const RecurrentOperands& operands, bool keep) {
+  const NoGrad off_the_tape;
   const auto& [projected, w_hh, b_hh, h, c] = operands;
   const Device device = projected.device();
   const TensorOptions options{.dtype = p.compute, .device = device};
@@ -56,6 +58,7 @@ RecurrentStates recurrent_forward(const RecurrentProblem& p, const RecurrentOper
 
 RecurrentOperands recurrent_backward(const RecurrentProblem& p, const Tensor& dy, const Tensor& dh,
                                      const Tensor& dc, const Tensor& w_hh, const RecurrentStates& states) {
+  const NoGrad off_the_tape;
   const Device device = w_hh.device();
   const TensorOptions options{.dtype = p.compute, .device = device};
   const int64_t columns = w_hh.size(0);

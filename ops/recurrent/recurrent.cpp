@@ -20,7 +20,6 @@
 #include "pleat/ops/recurrent/kernels.h"
 #include "pleat/ops/shape/join.h"
 #include "pleat/ops/shape/shape.h"
-#include "pleat/ops/shape/view.h"
 
 namespace pleat {
 namespace {
@@ -107,7 +106,7 @@ RecurrentResult composed(const Problem& p, const Operands& x) {
       ops::CellStep<Tensor> after = Cell::step(in.data(), product.data(), h, c);
       Tensor output = after.h;
       if (within.defined()) {
-        const Tensor is_within = ops::select(within, 0, t);
+        const Tensor is_within = select(within, 0, t);
         output = where(is_within, after.h, 0);
         after.h = where(is_within, after.h, h);
         if (c.defined()) after.c = where(is_within, after.c, c);
@@ -154,9 +153,9 @@ RecurrentResult recurrent(const Tensor& projected, const Tensor& w_hh, const Ten
   const ops::RecurrentStates states = ops::recurrent_forward(p, x, keep);
   const DType dtype = x[0].dtype();
   const auto last = [&](const Tensor& all) {
-    return ops::cast(ops::copy(ops::select(all, 0, p.last_state())), dtype);
+    return ops::cast(ops::copy(no_grad([&] { return select(all, 0, p.last_state()); })), dtype);
   };
-  Tensor output = ops::narrow(states.h, 0, p.reverse ? 0 : 1, p.steps);
+  Tensor output = no_grad([&] { return narrow(states.h, 0, p.reverse ? 0 : 1, p.steps); });
   if (!p.lengths.empty()) output = where(steps_within(p, projected.device()), output, 0);
   std::vector<Tensor> results{ops::cast(output, dtype), last(states.h)};
   if (states.c.defined()) results.push_back(last(states.c));

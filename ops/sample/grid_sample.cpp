@@ -15,7 +15,6 @@
 #include "pleat/ops/sample/sample_points.h"
 #include "pleat/ops/shape/join.h"
 #include "pleat/ops/shape/shape.h"
-#include "pleat/ops/shape/view.h"
 
 namespace pleat {
 namespace {
@@ -81,8 +80,7 @@ Tensor affine_grid(const Tensor& theta, const Sizes& size, Flag align_corners) {
   for (std::size_t k = spatial.size(); k-- > 0;) {
     Shape line(spatial.size(), 1);
     line[k] = spatial[k];
-    coordinates.push_back(
-        ops::expand(ops::reshape(centres(spatial[k], align_corners, options), line), spatial));
+    coordinates.push_back(expand(reshape(centres(spatial[k], align_corners, options), line), spatial));
   }
   coordinates.push_back(ones(spatial, options));
   const Tensor base = stack(coordinates, -1);

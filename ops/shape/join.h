@@ -4,14 +4,20 @@
 
 #include "pleat/core/tensor/tensor.h"
 
-/// Differentiable joining and splitting; see ops/shape/join_kernels.h for what cat, stack and
-/// split_with_sizes do. A tensor [0], to which a loop may add others, goes into a cat of tensors of any rank,
-/// as in PyTorch.
+/// Tensors put together and taken apart. Differentiable. Dimensions may be negative, counting from the end;
+/// one out of range is an IndexError.
 
 namespace pleat {
 
+/// The tensors one after another along `dim`; all other sizes must be equal. A tensor [0], to which a loop
+/// may add others, goes with tensors of any rank, as in PyTorch. Types are promoted. The result is
+/// channels_last when every tensor is, else row-major. Throws ValueError for no tensors, ShapeError,
+/// DeviceError.
 Tensor cat(const std::vector<Tensor>& tensors, Integer dim = 0);
+/// The tensors, of one shape, along a new dimension `dim`. Errors as for cat.
 Tensor stack(const std::vector<Tensor>& tensors, Integer dim = 0);
+
+/// Views of these sizes, whose sum must be the dimension's. Throws ShapeError.
 std::vector<Tensor> split_with_sizes(const Tensor& x, const IntegerList& sizes, Integer dim = 0);
 /// Views of `size` elements each along `dim`, the last one of what is left. Throws ValueError unless size
 /// >= 1.

@@ -11,7 +11,6 @@
 #include "pleat/core/kernels/number_array.h"
 #include "pleat/ops/elementwise/types.h"
 #include "pleat/ops/shape/pad_kernels.h"
-#include "pleat/ops/shape/pad_places.h"
 
 namespace pleat::ops {
 namespace {

@@ -1,41 +1,40 @@
+// Private header: not installed.
 #pragma once
 
 #include <vector>
 
-#include "pleat/core/tensor/number.h"
+#include "pleat/core/base/host_device.h"
 #include "pleat/core/tensor/tensor.h"
+#include "pleat/ops/shape/pad.h"
 
-// Options are in namespace pleat: found through their namespace, the raw functions would rival the
-// differentiable ones.
-namespace pleat {
-
-/// What stands beyond an edge.
-enum class PadMode : unsigned char {
-  constant,   ///< a number
-  reflect,    ///< the elements before the edge in reverse, without the edge itself: c b | a b c | b a
-  replicate,  ///< the edge: a a | a b c | c c
-  circular    ///< the other end: b c | a b c | a b; of what negative widths leave
-};
-
-struct PadOptions {
-  PadMode mode = PadMode::constant;
-  Scalar value = 0;  ///< of constant mode
-};
-
-}  // namespace pleat
+/// Padding by what the input has, off the tape: any mode but constant, with widths that were checked.
 
 namespace pleat::ops {
 
-/// Widens the last dimensions. `widths` gives a pair for each, from the last one backwards: {left, right} or
-/// {left, right, top, bottom} and so on. A negative width cuts off: in circular mode before the other side is
-/// added, while reflect and replicate read the input as it was, as in PyTorch. The result keeps the memory
-/// format. Throws ShapeError when `widths` does not fit, a result's size would be negative, or the input is
-/// too small: reflect needs widths less than the size, circular at most what is left, replicate a size of 1.
-Tensor pad(const Tensor& x, const IntegerList& widths, PadOptions options = {});
+/// How much a dimension grows at its ends; what is negative is cut off.
+struct PadWidths {
+  int64_t before = 0;
+  int64_t after = 0;
+};
 
-/// The gradient of `pad` with respect to its input of shape `shape`: every element of `dy` added where pad
-/// had read it. The result has the memory format of `dy`. Throws ShapeError as pad, DTypeError unless
-/// floating.
-Tensor pad_backward(const Tensor& dy, const Sizes& shape, const IntegerList& widths, PadMode mode);
+/// Where an element at `i`, counted from the input's start, is read.
+PLEAT_HOST_DEVICE inline int64_t pad_source(PadMode mode, int64_t i, int64_t size) {
+  if (i >= 0 && i < size) return i;
+  if (mode == PadMode::reflect) return i < 0 ? -i : 2 * (size - 1) - i;
+  if (mode == PadMode::replicate) return i < 0 ? 0 : size - 1;
+  return i < 0 ? i + size : i - size;
+}
+
+/// The padded x, of shape `shape`, in x's memory format.
+Tensor pad_forward(const Tensor& x, const Shape& shape, const std::vector<PadWidths>& widths, PadMode mode);
+/// The gradient with respect to an x of shape `shape`: every element of `dy` added where pad had read it, in
+/// dy's memory format.
+Tensor pad_backward(const Tensor& dy, const Shape& shape, const std::vector<PadWidths>& widths, PadMode mode);
+
+/// The same on a GPU. What is read has any strides, what is written no gaps. Throw ShapeError for more
+/// dimensions than a functor can carry.
+void pad_cuda(const Tensor& y, const Tensor& x, const std::vector<PadWidths>& widths, PadMode mode);
+void pad_backward_cuda(const Tensor& dx, const Tensor& dy, const std::vector<PadWidths>& widths,
+                       PadMode mode);
 
 }  // namespace pleat::ops

@@ -5,6 +5,7 @@
 
 #include "pleat/autograd/call.h"
 #include "pleat/autograd/copy.h"
+#include "pleat/autograd/grad_mode.h"
 #include "pleat/autograd/tape.h"
 #include "pleat/core/base/checked_math.h"
 #include "pleat/core/base/format.h"
@@ -13,7 +14,6 @@
 #include "pleat/core/tensor/create.h"
 #include "pleat/ops/reduce/reduce.h"
 #include "pleat/ops/shape/shape.h"
-#include "pleat/ops/shape/view.h"
 
 namespace pleat {
 namespace {
@@ -28,8 +28,8 @@ int64_t wrapped(int64_t shift, int64_t size) {
 Tensor roll_one(const Tensor& x, int64_t shift, int64_t dim) {
   const Tensor y = empty_like(x);
   const int64_t rest = x.size(dim) - shift;
-  ops::copy_into(ops::narrow(y, dim, shift, rest), ops::narrow(x, dim, 0, rest));
-  ops::copy_into(ops::narrow(y, dim, 0, shift), ops::narrow(x, dim, rest, shift));
+  ops::copy_into(narrow(y, dim, shift, rest), narrow(x, dim, 0, rest));
+  ops::copy_into(narrow(y, dim, 0, shift), narrow(x, dim, rest, shift));
   return y;
 }
 
@@ -54,7 +54,7 @@ Tensor flipped(const Tensor& x, const Dims& dims) {
 Tensor rolled(const Tensor& x, const Dims& shifts, const Dims& dims) {
   if (dims.empty()) {
     check<ShapeError>(shifts.size() == 1, "roll: without dimensions there must be one shift, got {}", shifts);
-    return ops::reshape(rolled(ops::reshape(x, {x.numel()}), shifts, 0), x.shape());
+    return reshape(rolled(reshape(x, {x.numel()}), shifts, 0), x.shape());
   }
   check<ShapeError>(shifts.size() == dims.size(),
                     "roll: needs a shift for each dimension, got shifts {} and dimensions {}", shifts, dims);
@@ -71,58 +71,36 @@ Tensor rolled(const Tensor& x, const Dims& shifts, const Dims& dims) {
   return y;
 }
 
-/// The sizes of images of fewer channels [batch, channels, r, r, height, width], more pixels or more
-/// channels.
-struct Shuffle {
-  int64_t batch, channels, r, height, width;
-
-  Shape by_channels() const { return {batch, channels, r, r, height, width}; }
-  Shape by_pixels() const { return {batch, channels, height, r, width, r}; }
-};
-
-/// With height and width of the smaller images.
-Shuffle shuffle_of(const char* op, const Tensor& x, int64_t r, int64_t channels, int64_t height,
-                   int64_t width) {
-  int64_t batch = 1;
-  for (std::size_t d = 0; d + 3 < x.shape().size(); ++d) batch = checked_multiply(batch, x.shape()[d], op);
-  return {batch, channels, r, height, width};
-}
-
-/// A new tensor like x whose last three sizes are others.
-Tensor images_like(const Tensor& x, int64_t channels, int64_t height, int64_t width) {
+/// pixel_shuffle, `up`, or pixel_unshuffle: between images of fewer channels [batch, channels, r, r, height,
+/// width] by channels, and [batch, channels, height, r, width, r] by pixels.
+Tensor pixels_shuffled(const char* op, const Tensor& x, int64_t r, bool up) {
+  check<ShapeError>(x.rank() >= 3, "{}: needs [..., C, H, W], got {}", op, x);
+  check<ValueError>(r >= 1, "{}: the factor must be at least 1, got {}", op, r);
+  const auto square = [&] { return checked_multiply(r, r, op); };
+  int64_t channels = x.size(-3), height = x.size(-2), width = x.size(-1), batch = 1;
   Shape shape = x.shape();
-  std::copy_n(std::array{channels, height, width}.begin(), 3, shape.end() - 3);
-  return empty(shape, {.dtype = x.dtype(),
-                       .device = x.device(),
-                       .format = x.rank() == 4 ? x.memory_format() : MemoryFormat::contiguous});
-}
-
-Tensor pixels_shuffled(const Tensor& x, int64_t r) {
-  constexpr const char* op = "pixel_shuffle";
-  check<ShapeError>(x.rank() >= 3, "{}: needs [..., C, H, W], got {}", op, x);
-  check<ValueError>(r >= 1, "{}: the factor must be at least 1, got {}", op, r);
-  const int64_t parts = checked_multiply(r, r, op);
-  check<ShapeError>(x.size(-3) % parts == 0, "{}: the square of the factor {} must divide the channels of {}",
-                    op, r, x);
-  const Shuffle s = shuffle_of(op, x, r, x.size(-3) / parts, x.size(-2), x.size(-1));
-  const Tensor y =
-      images_like(x, s.channels, checked_multiply(s.height, r, op), checked_multiply(s.width, r, op));
-  ops::copy_into(ops::view(y, s.by_pixels()),
-                 ops::permute(ops::reshape(x, s.by_channels()), {0, 1, 4, 2, 5, 3}));
-  return y;
-}
-
-Tensor pixels_unshuffled(const Tensor& x, int64_t r) {
-  constexpr const char* op = "pixel_unshuffle";
-  check<ShapeError>(x.rank() >= 3, "{}: needs [..., C, H, W], got {}", op, x);
-  check<ValueError>(r >= 1, "{}: the factor must be at least 1, got {}", op, r);
-  check<ShapeError>(x.size(-2) % r == 0 && x.size(-1) % r == 0,
-                    "{}: the factor {} must divide height and width of {}", op, r, x);
-  const Shuffle s = shuffle_of(op, x, r, x.size(-3), x.size(-2) / r, x.size(-1) / r);
-  const int64_t channels = checked_multiply(s.channels, checked_multiply(r, r, op), op);
-  const Tensor y = images_like(x, channels, s.height, s.width);
-  ops::copy_into(ops::view(y, s.by_channels()),
-                 ops::permute(ops::reshape(x, s.by_pixels()), {0, 1, 3, 5, 2, 4}));
+  const auto sizes = shape.end() - 3;
+  if (up) {
+    check<ShapeError>(channels % square() == 0,
+                      "{}: the square of the factor {} must divide the channels of {}", op, r, x);
+    sizes[0] = channels /= square();
+    sizes[1] = checked_multiply(height, r, op);
+    sizes[2] = checked_multiply(width, r, op);
+  } else {
+    check<ShapeError>(height % r == 0 && width % r == 0,
+                      "{}: the factor {} must divide height and width of {}", op, r, x);
+    sizes[0] = checked_multiply(channels, square(), op);
+    sizes[1] = height /= r;
+    sizes[2] = width /= r;
+  }
+  for (std::size_t d = 0; d + 3 < shape.size(); ++d) batch = checked_multiply(batch, shape[d], op);
+  const MemoryFormat format = x.rank() == 4 ? x.memory_format() : MemoryFormat::contiguous;
+  const Tensor y = empty(shape, {.dtype = x.dtype(), .device = x.device(), .format = format});
+  const Shape by_channels{batch, channels, r, r, height, width},
+      by_pixels{batch, channels, height, r, width, r};
+  const Dims order = up ? Dims{0, 1, 4, 2, 5, 3} : Dims{0, 1, 3, 5, 2, 4};
+  ops::copy_into(view(y, up ? by_pixels : by_channels),
+                 permute(reshape(x, up ? by_channels : by_pixels), order));
   return y;
 }
 
@@ -131,15 +109,9 @@ Tensor channels_shuffled(const Tensor& x, int64_t groups) {
   check<ShapeError>(x.rank() >= 2, "{}: needs [N, C, ...], got {}", op, x);
   check<ValueError>(groups >= 1, "{}: groups must be at least 1, got {}", op, groups);
   check<ShapeError>(x.size(1) % groups == 0, "{}: {} groups must divide the channels of {}", op, groups, x);
-  const auto split = [&](int64_t first, int64_t second) {
-    Shape shape = x.shape();
-    shape[1] = first;
-    shape.insert(shape.begin() + 2, second);
-    return shape;
-  };
+  const int64_t each = x.size(1) / groups;
   const Tensor y = empty_like(x);
-  ops::copy_into(ops::view(y, split(x.size(1) / groups, groups)),
-                 ops::transpose(ops::reshape(x, split(groups, x.size(1) / groups)), 1, 2));
+  ops::copy_into(unflatten(y, 1, {each, groups}), transpose(unflatten(x, 1, {groups, each}), 1, 2));
   return y;
 }
 
@@ -172,7 +144,7 @@ Tensor roll(const Tensor& x, const Dims& shifts, const Dims& dims) {
   const Call call("roll", {x}, [&] {
     return Attributes{{"shifts", shifts.values()}, {"dims", dims.values()}};
   });
-  const Tensor y = rolled(x, shifts, dims);
+  const Tensor y = no_grad([&] { return rolled(x, shifts, dims); });
   Dims back;  // the negative shifts as positive ones: the least int64 has no negative
   for (std::size_t i = 0; i < shifts.size(); ++i) {
     const int64_t size = std::max<int64_t>(dims.empty() ? x.numel() : x.size(dims[i]), 1);
@@ -200,7 +172,7 @@ Tensor repeat(const Tensor& x, const Sizes& repeats) {
     blocks.insert(blocks.end(), {repeats[d], size});
   }
   const Tensor y = empty(shape, {.dtype = x.dtype(), .device = x.device()});
-  ops::copy_into(ops::view(y, blocks), ops::reshape(x, std::move(once)));
+  no_grad([&] { ops::copy_into(view(y, blocks), reshape(x, std::move(once))); });
   return call.result(y, grad_of(x, [blocks, repeated, shape = x.shape()](const Tensor& dy) {
                        return reshape(sum(reshape(dy, blocks), repeated), shape);
                      }));
@@ -223,28 +195,26 @@ Tensor repeat_interleave(const Tensor& x, Integer times, Integer dim) {
   Shape blocks = x.shape();
   blocks.insert(blocks.begin() + along + 1, times);
   const Tensor y = empty(std::move(shape), {.dtype = x.dtype(), .device = x.device()});
-  ops::copy_into(ops::view(y, blocks), ops::unsqueeze(x, along + 1));
+  no_grad([&] { ops::copy_into(view(y, blocks), unsqueeze(x, along + 1)); });
   return call.result(
       y, grad_of(x, [blocks, along](const Tensor& dy) { return sum(reshape(dy, blocks), along + 1); }));
 }
 
-Tensor pixel_shuffle(const Tensor& x, Integer upscale_factor) {
-  const Call call("pixel_shuffle", {x}, {{"factor", upscale_factor}});
-  return call.result(pixels_shuffled(x, upscale_factor), grad_of(x, [upscale_factor](const Tensor& dy) {
-                       return pixel_unshuffle(dy, upscale_factor);
-                     }));
+Tensor pixel_shuffle(const Tensor& x, Integer factor) {
+  const Call call("pixel_shuffle", {x}, {{"factor", factor}});
+  return call.result(no_grad([&] { return pixels_shuffled("pixel_shuffle", x, factor, true); }),
+                     grad_of(x, [factor](const Tensor& dy) { return pixel_unshuffle(dy, factor); }));
 }
 
-Tensor pixel_unshuffle(const Tensor& x, Integer downscale_factor) {
-  const Call call("pixel_unshuffle", {x}, {{"factor", downscale_factor}});
-  return call.result(pixels_unshuffled(x, downscale_factor), grad_of(x, [downscale_factor](const Tensor& dy) {
-                       return pixel_shuffle(dy, downscale_factor);
-                     }));
+Tensor pixel_unshuffle(const Tensor& x, Integer factor) {
+  const Call call("pixel_unshuffle", {x}, {{"factor", factor}});
+  return call.result(no_grad([&] { return pixels_shuffled("pixel_unshuffle", x, factor, false); }),
+                     grad_of(x, [factor](const Tensor& dy) { return pixel_shuffle(dy, factor); }));
 }
 
 Tensor channel_shuffle(const Tensor& x, Integer groups) {
   const Call call("channel_shuffle", {x}, {{"groups", groups}});
-  const Tensor y = channels_shuffled(x, groups);
+  const Tensor y = no_grad([&] { return channels_shuffled(x, groups); });
   const int64_t back = x.size(1) / groups;
   return call.result(
       y, grad_of(x, [back](const Tensor& dy) { return channel_shuffle(dy, std::max<int64_t>(back, 1)); }));

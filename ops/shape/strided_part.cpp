@@ -1,12 +1,13 @@
 #include "pleat/autograd/strided_part.h"
 
+#include "pleat/autograd/grad_mode.h"
 #include "pleat/autograd/tape.h"
 #include "pleat/core/base/record_function.h"
 #include "pleat/core/tensor/copy.h"
 #include "pleat/core/tensor/create.h"
 #include "pleat/core/tensor/elementwise.h"
-#include "pleat/ops/index/index_kernels.h"
-#include "pleat/ops/shape/view.h"
+#include "pleat/ops/index/index.h"
+#include "pleat/ops/shape/shape.h"
 
 namespace pleat {
 namespace {
@@ -29,13 +30,12 @@ struct Frame {
 };
 
 /// Adds `from` into a view of `memory` whose elements may share places, as those of windows do.
-void add_overlapping(Frame& frame, const Tensor& from) {
+void add_overlapping(const Frame& frame, const Tensor& from) {
+  const NoGrad off_the_tape;
+  const Tensor& part = frame.part;
   const Tensor places = arange(0, frame.memory.numel(), 1, {.dtype = int64, .device = from.device()});
-  const Tensor where =
-      ops::copy(places.as_strided(frame.part.shape(), frame.part.strides(), frame.part.offset()));
-  const int64_t n = from.numel();
-  ops::copy_into(frame.memory,
-                 ops::index_add(frame.memory, 0, ops::reshape(where, {n}), ops::reshape(from, {n})));
+  const Tensor where = places.as_strided(part.shape(), part.strides(), part.offset());
+  index_add_(frame.memory, 0, reshape(where, {-1}), reshape(from, {-1}));
 }
 
 }  // namespace
@@ -63,7 +63,7 @@ Tensor strided_part(const Tensor& x, const StridedPart& part) {
 
 Tensor strided_part_backward(const Tensor& dy, const StridedPart& part) {
   const RecordOp range("strided_part_backward", dy);
-  Frame frame(part, dy.dtype(), dy.device());
+  const Frame frame(part, dy.dtype(), dy.device());
   if (may_overlap(frame.part))
     add_overlapping(frame, dy);
   else

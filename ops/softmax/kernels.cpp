@@ -5,6 +5,7 @@
 #include <cmath>
 #include <utility>
 
+#include "pleat/autograd/grad_mode.h"
 #include "pleat/core/base/checked_math.h"
 #include "pleat/core/base/host_device.h"
 #include "pleat/core/parallel/parallel.h"
@@ -16,7 +17,7 @@
 #include "pleat/ops/reduce/fold.h"
 #include "pleat/ops/reduce/lines.h"
 #include "pleat/ops/reduce/logsumexp_functors.h"
-#include "pleat/ops/shape/view.h"
+#include "pleat/ops/shape/shape.h"
 #include "pleat/ops/softmax/kernels_cuda.h"
 
 namespace pleat::ops {
@@ -130,11 +131,13 @@ bool has_few_beside(const Lines& lines) { return lines.inner > 1 && lines.inner 
 
 /// x with `dim` as the last and densest of its dimensions.
 Tensor dim_last(const Tensor& x, int64_t dim) {
+  const NoGrad off_the_tape;
   return to_format(transpose(x, dim, -1), MemoryFormat::contiguous);
 }
 /// The contrary, with the strides of `like`.
 Tensor dim_back(const Tensor& y, int64_t dim, const Tensor& like) {
   const Tensor back = empty_like(like);
+  const NoGrad off_the_tape;
   copy_into(back, transpose(y, dim, -1));
   return back;
 }

@@ -3,10 +3,11 @@
 #include <span>
 #include <vector>
 
+#include "pleat/autograd/grad_mode.h"
 #include "pleat/core/tensor/copy.h"
 #include "pleat/core/tensor/create.h"
 #include "pleat/core/tensor/elementwise.h"
-#include "pleat/ops/shape/view.h"
+#include "pleat/ops/shape/shape.h"
 
 namespace pleat::ops {
 namespace {
@@ -16,7 +17,7 @@ bool channels_are_densest(const Tensor& x) {
   std::vector<int64_t> order{0};
   for (int64_t d = 2; d < x.rank(); ++d) order.push_back(d);
   order.push_back(1);
-  return permute(x, order).is_contiguous();
+  return no_grad([&] { return permute(x, order).is_contiguous(); });
 }
 
 }  // namespace

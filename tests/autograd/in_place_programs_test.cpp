@@ -12,10 +12,8 @@
 #include "pleat/ops/elementwise/math.h"
 #include "pleat/ops/elementwise/select.h"
 #include "pleat/ops/index/index.h"
-#include "pleat/ops/index/index_kernels.h"
 #include "pleat/ops/reduce/reduce.h"
 #include "pleat/ops/shape/shape.h"
-#include "pleat/ops/shape/view.h"
 #include "pleat/tests/catch.h"
 
 /// Programs of views, writes and reads drawn at random, run twice: with in-place functions, and without any,
@@ -160,7 +158,7 @@ class Program {
 
  private:
   Tensor plain(const Pair& pair) const {
-    const Tensor flat = index_select(bases_[pair.base], 0, ops::reshape(pair.places, {-1}));
+    const Tensor flat = index_select(bases_[pair.base], 0, reshape(pair.places, {-1}));
     return reshape(flat, pair.places.shape());
   }
 
@@ -283,7 +281,7 @@ class Program {
     text += "write " + std::to_string(kind) + "; ";
     // The base with the new values in the view's places.
     const Tensor& base = bases_[target.base];
-    const Tensor places = ops::reshape(target.places, {-1});
+    const Tensor places = reshape(target.places, {-1});
     const Tensor kept = scatter(ones({base.numel()}, {.dtype = float64}), 0, places, 0);
     bases_[target.base] =
         base * kept + index_add(zeros({base.numel()}, {.dtype = float64}), 0, places, reshape(after, {-1}));

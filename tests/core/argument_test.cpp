@@ -10,7 +10,7 @@
 #include "pleat/core/random/random.h"
 #include "pleat/core/tensor/create.h"
 #include "pleat/ops/conv/options.h"
-#include "pleat/ops/interpolate/interpolate_kernels.h"
+#include "pleat/ops/interpolate/interpolate.h"
 #include "pleat/tests/catch.h"
 
 // What must not compile: tests/refused_calls/.

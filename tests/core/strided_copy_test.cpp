@@ -9,7 +9,7 @@
 #include "pleat/core/parallel/threads_scope.h"
 #include "pleat/core/tensor/copy.h"
 #include "pleat/core/tensor/create.h"
-#include "pleat/ops/shape/view.h"
+#include "pleat/ops/shape/shape.h"
 #include "pleat/tests/catch.h"
 
 using namespace pleat;
@@ -66,10 +66,10 @@ TEST_CASE("copies between all orders of dimensions, for elements of any size", "
       std::iota(order.begin(), order.end(), int64_t{0});
       const Tensor x = counting(shape, dtype);
       do {
-        const Tensor permuted = ops::permute(x, Dims(order));
+        const Tensor permuted = permute(x, Dims(order));
         check_copied(empty(permuted.shape(), {.dtype = dtype, .device = Device()}), permuted);
         // And into an order, from rows without gaps.
-        check_copied(ops::permute(counting(shape, dtype), Dims(order)), counting(permuted.shape(), dtype));
+        check_copied(permute(counting(shape, dtype), Dims(order)), counting(permuted.shape(), dtype));
       } while (std::next_permutation(order.begin(), order.end()));
     }
 }
@@ -83,20 +83,20 @@ TEST_CASE("copies of parts, steps, flips and repeats leave what lies between alo
       check_copied(counting(x.shape(), dtype), flipped(from, (dim + 1) % 3));
       const auto d = static_cast<int64_t>(dim);
       for (const int64_t step : {1, 2, 3}) {
-        const Tensor part = ops::slice(x, d, 1, 45, step);
+        const Tensor part = slice(x, d, 1, 45, step);
         const Tensor whole = zeros({4, 19, 90}, {.dtype = dtype, .device = Device()});
-        const Tensor to = ops::narrow(
-            ops::narrow(ops::slice(whole, 2, 3, 90, 2).as_strided(part.shape(), {19 * 90, 90, 2}, 3), 0, 0,
-                        part.size(0)),
-            1, 0, part.size(1));
+        const Tensor to =
+            narrow(narrow(slice(whole, 2, 3, 90, 2).as_strided(part.shape(), {19 * 90, 90, 2}, 3), 0, 0,
+                          part.size(0)),
+                   1, 0, part.size(1));
         check_copied(to, part);
-        const Tensor between = ops::slice(whole, 2, 0, 90, 2);
+        const Tensor between = slice(whole, 2, 0, 90, 2);
         for (int64_t i = 0; i < between.numel(); ++i)
           REQUIRE(std::to_integer<int>(between.raw()[place(between, i) * size_of(dtype)]) == 0);
       }
     }
     check_copied(empty({4, 3, 19, 45}, {.dtype = dtype, .device = Device()}),
-                 ops::expand(ops::unsqueeze(x, 1), {4, 3, 19, 45}));
+                 expand(unsqueeze(x, 1), {4, 3, 19, 45}));
     check_copied(empty({4, 19, 45, 3}, {.dtype = dtype, .device = Device()}),
                  x.as_strided({4, 19, 45, 3}, {19 * 45, 45, 1, 0}, 0));
     check_copied(empty({45, 19, 20, 4}, {.dtype = dtype, .device = Device()}),
@@ -111,7 +111,7 @@ TEST_CASE("copies of lines at any distance of their places", "[copy]") {
   for (int64_t from = 0; from < 3; ++from)
     for (int64_t to = 0; to < 20; ++to)
       for (const int64_t length : {1, 9, 17, 33, 1025, 8192})
-        check_copied(ops::narrow(counting({9000}, uint8), 0, to, length), ops::narrow(x, 0, from, length));
+        check_copied(narrow(counting({9000}, uint8), 0, to, length), narrow(x, 0, from, length));
 }
 
 TEST_CASE("copies so large that they pass by the caches", "[copy]") {
@@ -121,12 +121,12 @@ TEST_CASE("copies so large that they pass by the caches", "[copy]") {
     const int64_t rows = 1088, columns = (17 << 20) / rows / size_of(dtype) / 4 + 3;
     for (const int64_t wide : {rows, rows + 1}) {
       const Tensor x = counting({4, wide, columns}, dtype);
-      const Tensor turned = ops::permute(x, {0, 2, 1});
+      const Tensor turned = permute(x, {0, 2, 1});
       check_copied(empty(turned.shape(), {.dtype = dtype, .device = Device()}), turned);
     }
     // Few rows, less than a square.
     const Tensor flat = counting({5, (17 << 20) / 5 / size_of(dtype)}, dtype);
-    const Tensor turned = ops::permute(flat, {1, 0});
+    const Tensor turned = permute(flat, {1, 0});
     check_copied(empty(turned.shape(), {.dtype = dtype, .device = Device()}), turned);
   }
 }
@@ -136,15 +136,15 @@ TEST_CASE("copies larger than a piece, by one thread and by several", "[copy]") 
     const ThreadsScope scope(threads);
     const Tensor x = counting({2, 300, 517}, int32);
     for (const auto& order : {std::vector<int64_t>{0, 2, 1}, {2, 1, 0}, {1, 0, 2}, {1, 2, 0}}) {
-      const Tensor permuted = ops::permute(x, Dims(order));
+      const Tensor permuted = permute(x, Dims(order));
       check_copied(empty(permuted.shape(), {.dtype = int32, .device = Device()}), permuted);
     }
     check_copied(counting(x.shape(), int32), flipped(x, 2));
-    check_copied(counting({2, 300, 200}, int32), ops::narrow(x, 2, 100, 200));
+    check_copied(counting({2, 300, 200}, int32), narrow(x, 2, 100, 200));
     // A part of a tensor over another part of it: read before it is written.
-    const Tensor expected = ops::copy(ops::narrow(x, 2, 0, 500));
-    copy_strided(ops::narrow(x, 2, 17, 500), ops::narrow(x, 2, 0, 500));
-    const bool same = ops::narrow(x, 2, 17, 500).to_vector<int64_t>() == expected.to_vector<int64_t>();
+    const Tensor expected = ops::copy(narrow(x, 2, 0, 500));
+    copy_strided(narrow(x, 2, 17, 500), narrow(x, 2, 0, 500));
+    const bool same = narrow(x, 2, 17, 500).to_vector<int64_t>() == expected.to_vector<int64_t>();
     CHECK(same);
   }
 }

@@ -214,7 +214,7 @@ MUTATIONS = [
              "    block.share(sum, all);\n", "", "device: images are changed alike"),
     Mutation("outside_class_read_by_host", "host-device pointer", "ops/loss/class_loss.cu",
              "first.item<int64_t>(), view.targets", "*first.data<int64_t>(), view.targets", "devices: loss"),
-    Mutation("indices_of_pool_in_wrong_order", "size or leading dimension", "ops/pool/pool_kernels.cpp",
+    Mutation("indices_of_pool_in_wrong_order", "size or leading dimension", "ops/pool/kernels.cpp",
              "PixelOrder(dx, format),\n                                            image_steps(dy),\n"
              "                                            image_steps(indices),",
              "PixelOrder(dx, format),\n                                            image_steps(indices),\n"

@@ -17,7 +17,7 @@
 #include "pleat/nn/optim/optimizers.h"
 #include "pleat/nn/pool.h"
 #include "pleat/ops/image/image.h"
-#include "pleat/ops/index/index_kernels.h"
+#include "pleat/ops/index/kernels.h"
 #include "pleat/tests/catch.h"
 #include "pleat/tests/device/agree.h"
 #include "pleat/tests/gpu.h"

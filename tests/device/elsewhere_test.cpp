@@ -6,7 +6,7 @@
 #include "pleat/nn/optim/optimizers.h"
 #include "pleat/ops/conv/conv.h"
 #include "pleat/ops/image/image.h"
-#include "pleat/ops/index/index_kernels.h"
+#include "pleat/ops/index/index.h"
 #include "pleat/ops/index/sort.h"
 #include "pleat/ops/interpolate/interpolate.h"
 #include "pleat/ops/matmul/matmul.h"
@@ -79,9 +79,9 @@ std::vector<Case> cases() {
        }},
       {"CUB, one line",
        {normal({4, 3}), integers({100}, 0, 4), normal({100, 3}, 2)},
-       [](const Tensors& t) { return ops::index_add(t[0], 0, t[1], t[2]); }},
-      {"CUB, lines", {normal({5, 40})}, [](const Tensors& t) { return ops::sort(t[0]); }},
-      {"CUB, places", {coins({60})}, [](const Tensors& t) { return ops::nonzero(t[0]); }},
+       [](const Tensors& t) { return index_add(t[0], 0, t[1], t[2]); }},
+      {"CUB, lines", {normal({5, 40})}, [](const Tensors& t) { return sort(t[0]); }},
+      {"CUB, places", {coins({60})}, [](const Tensors& t) { return nonzero(t[0]); }},
       {"unfold", {image, filter}, conv("unfold")},
       {"cuDNN", {image, filter}, conv("cudnn")},
       {"cuDNN's batch norm", {image}, norm("cudnn")},

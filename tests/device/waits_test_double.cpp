@@ -14,7 +14,6 @@
 #include "pleat/ops/elementwise/arithmetic.h"
 #include "pleat/ops/elementwise/compare.h"
 #include "pleat/ops/index/index.h"
-#include "pleat/ops/index/index_kernels.h"
 #include "pleat/ops/reduce/reduce.h"
 #include "pleat/tests/catch.h"
 #include "pleat/tests/cuda_double/double.h"
@@ -65,10 +64,10 @@ TEST_CASE("double: functions wait for indices once, and their backwards never", 
       {"index_put of x, added", [&](const Tensor& x) { return index_put(source, {flat}, x, true); }},
       {"index_put by a mask", [&](const Tensor& x) { return index_put(x, {mask}, 2); }},
       {"masked_select", [&](const Tensor& x) { return masked_select(x, mask); }},
-      {"nonzero", [&](const Tensor& x) { return x * ops::nonzero(mask).size(0); }},
-      {"one_hot", [&](const Tensor& x) { return x * ops::one_hot(labels, 6); }},
+      {"nonzero", [&](const Tensor& x) { return x * nonzero(mask).size(0); }},
+      {"one_hot", [&](const Tensor& x) { return x * one_hot(labels, 6); }},
       {"bincount", [&](const Tensor& x) { return x * bincount(labels); }},
-      {"one_hot of all", [&](const Tensor& x) { return x * ops::one_hot(labels); }},
+      {"one_hot of all", [&](const Tensor& x) { return x * one_hot(labels); }},
       {"embedding", [&](const Tensor& x) { return embedding(labels, x); }},
       {"embedding of int32", [&](const Tensor& x) { return embedding(labels.to(int32), x); }},
       {"embedding with padding", [&](const Tensor& x) { return embedding(labels, x, {.padding_idx = 3}); }},

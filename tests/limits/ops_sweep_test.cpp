@@ -23,7 +23,6 @@
 #include "pleat/ops/norm/group_norm.h"
 #include "pleat/ops/norm/norm.h"
 #include "pleat/ops/pool/pool.h"
-#include "pleat/ops/pool/pool_kernels.h"
 #include "pleat/ops/reduce/reduce.h"
 #include "pleat/ops/reduce/scan.h"
 #include "pleat/ops/sample/grid_sample.h"
@@ -262,10 +261,6 @@ TEST_CASE("pools and resampling take integers from all over int64", "[limits]") 
       return interpolate(x, {.scale_factor = static_cast<double>(i[0])});
     });
   }
-  sweep("max_pool_backward", {1, 4, 1, 6}, [](const Integers& i) {
-    return ops::max_pool_backward(ones({1, 4, 2}), full({1, 4, 2}, i[2], {.dtype = int64}),
-                                  {i[0], i[1], i[3]}, MemoryFormat::contiguous);
-  });
   sweep("max_unpool2d", {2, 1, 0, 3, 2}, [](const Integers& i) {
     const Tensor x = ones({1, 1, 2, 2}), index = full({1, 1, 2, 2}, i[4], {.dtype = int64});
     const MaxUnpoolOptions options{.kernel_size = i[0], .stride = i[1], .padding = i[2], .output_size = i[3]};

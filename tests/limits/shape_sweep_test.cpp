@@ -1,12 +1,10 @@
 #include "pleat/core/random/random.h"
 #include "pleat/core/tensor/create.h"
 #include "pleat/ops/index/index.h"
-#include "pleat/ops/index/index_kernels.h"
+#include "pleat/ops/index/kernels.h"
 #include "pleat/ops/index/scatter.h"
 #include "pleat/ops/shape/join.h"
-#include "pleat/ops/shape/join_kernels.h"
 #include "pleat/ops/shape/pad.h"
-#include "pleat/ops/shape/pad_kernels.h"
 #include "pleat/ops/shape/rearrange.h"
 #include "pleat/ops/shape/shape.h"
 #include "pleat/tests/catch.h"
@@ -96,24 +94,16 @@ TEST_CASE("rearranging takes integers from all over int64", "[limits]") {
                   [](const Tensor& x, const Integers& i) { return split(x, i[0], i[1]).at(0); });
     sweep_tensors("chunk", rank, {2, 0},
                   [](const Tensor& x, const Integers& i) { return chunk(x, i[0], i[1]).at(0); });
-    sweep_tensors("split_sizes", rank, {2, 0},
-                  [](const Tensor& x, const Integers& i) { return ops::split_sizes(x, i[0], i[1]).size(); });
-    sweep_tensors("chunk_sizes", rank, {2, 0},
-                  [](const Tensor& x, const Integers& i) { return ops::chunk_sizes(x, i[0], i[1]).size(); });
     sweep_tensors("split_with_sizes", rank, {2, 0, -1}, [](const Tensor& x, const Integers& i) {
       return split_with_sizes(x, {i[0], i[1]}, i[2]).at(0);
     });
     sweep_tensors("cat", rank, {0}, [](const Tensor& x, const Integers& i) { return cat({x, x}, i[0]); });
     sweep_tensors("stack", rank, {0}, [](const Tensor& x, const Integers& i) { return stack({x, x}, i[0]); });
-    for (const PadMode mode : {PadMode::constant, PadMode::reflect, PadMode::replicate, PadMode::circular}) {
+    for (const PadMode mode : {PadMode::constant, PadMode::reflect, PadMode::replicate, PadMode::circular})
       sweep_tensors("pad " + std::to_string(static_cast<int>(mode)), rank, {1, 1},
                     [&](const Tensor& x, const Integers& i) {
                       return pad(x, {i[0], i[1]}, {.mode = mode});
                     });
-      sweep("pad_backward " + std::to_string(static_cast<int>(mode)), {1, 1, 3}, [&](const Integers& i) {
-        return ops::pad_backward(ones({5}), {i[2]}, {i[0], i[1]}, mode);
-      });
-    }
   }
   sweep_tensors("pad value", 2, {0}, [](const Tensor& x, const Integers& i) {
     return pad(x, {1, 1}, {.value = i[0]});
@@ -197,16 +187,13 @@ TEST_CASE("indexing takes integers from all over int64", "[limits]") {
       return index_add(x, i[0], tensor({i[1]}), narrow(x, i[0], 0, 1));
     });
     sweep_tensors("index_copy", rank, {0, 1}, [](const Tensor& x, const Integers& i) {
-      (void)ops::index_copy(x, i[0], tensor({i[1]}), narrow(x, i[0], 0, 1));
       return index_copy(x, i[0], tensor({i[1]}), narrow(x, i[0], 0, 1));
     });
     sweep_tensors("index_fill", rank, {0, 1, 3}, [](const Tensor& x, const Integers& i) {
       return index_fill(x, i[0], tensor({i[1]}), i[2]);
     });
-    sweep_tensors("index_put", rank, {0, 1}, [](const Tensor& x, const Integers& i) {
-      (void)ops::index_places("index_put", x.shape(), {tensor({i[0]})});
-      return index_put(x, {tensor({i[0]})}, i[1]);
-    });
+    sweep_tensors("index_put", rank, {0, 1},
+                  [](const Tensor& x, const Integers& i) { return index_put(x, {tensor({i[0]})}, i[1]); });
     sweep_tensors("take_rows", rank, {0},
                   [](const Tensor& x, const Integers& i) { return ops::take_rows(x, i); });
     sweep_tensors("sort", rank, {0},
@@ -225,9 +212,6 @@ TEST_CASE("indexing takes integers from all over int64", "[limits]") {
     (void)scatter_add_(ones({4, 3}), i[0], expand(index, {1, 1}), ones({1, 1}));
     (void)scatter_reduce_(ones({4, 3}), i[0], expand(index, {1, 1}), ones({1, 1}),
                           {.reduce = ScatterReduction::sum});
-    ops::index_copy_into(ones({4, 3}), i[0], index, row);
-    ops::index_add_into(ones({4, 3}), i[0], index, row);
-    ops::scatter_add_into(ones({4, 3}), i[0], expand(index, {1, 1}), ones({1, 1}));
     return ones({1});
   });
   sweep("one_hot", {1, 3, 2}, [](const Integers& i) { return one_hot(tensor({i[0], i[2]}), i[1]); });

@@ -11,7 +11,7 @@
 #include "pleat/ops/elementwise/arithmetic.h"
 #include "pleat/ops/loss/kernels.h"
 #include "pleat/ops/reduce/reduce.h"
-#include "pleat/ops/shape/view.h"
+#include "pleat/ops/shape/shape.h"
 #include "pleat/ops/softmax/softmax.h"
 #include "pleat/tests/catch.h"
 #include "pleat/tests/fixture.h"
@@ -202,7 +202,7 @@ TEST_CASE("focal losses of certain logits have finite gradients") {
 // Of all others tests/op_cases/ has the gradients.
 TEST_CASE("gradients of class losses of probabilities and of one sample", "[cpu]") {
   const Tensor image = ops::to_format(random({2, 3, 2, 2}), MemoryFormat::channels_last);
-  for (const Tensor& x : {random({4, 3}), ops::transpose(random({3, 4}), 0, 1), image, random({3})})
+  for (const Tensor& x : {random({4, 3}), transpose(random({3, 4}), 0, 1), image, random({3})})
     for (const Tensor& w : {Tensor(), tensor({0.5, 2.0, 1.5}, float64)})
       for (const double smoothing : {0.0, 0.2})
         for (const Reduction reduction : {Reduction::none, Reduction::mean}) {

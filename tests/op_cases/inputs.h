@@ -8,7 +8,7 @@
 #include "pleat/core/tensor/copy.h"
 #include "pleat/core/tensor/create.h"
 #include "pleat/core/tensor/tensor.h"
-#include "pleat/ops/pool/pool_kernels.h"
+#include "pleat/ops/pool/pool.h"
 #include "pleat/ops/reduce/reduce.h"
 
 /// What functions under test take and give.

@@ -7,7 +7,7 @@
 #include "pleat/ops/attention/attention.h"
 #include "pleat/ops/elementwise/compare.h"
 #include "pleat/ops/matmul/matmul.h"
-#include "pleat/ops/shape/view.h"
+#include "pleat/ops/shape/shape.h"
 #include "pleat/tests/op_cases/op_case.h"
 
 namespace pleat::test {
@@ -204,7 +204,7 @@ OpCase attention(const std::string& variant, const AttentionOptions& options, co
 
 std::vector<OpCase> attentions() {
   const Tensor meets =
-      logical_and(coins({5, 6}), not_equal(ops::unsqueeze(arange(5, {.device = Device()}), 1), 2));
+      logical_and(coins({5, 6}), not_equal(unsqueeze(arange(5, {.device = Device()}), 1), 2));
   std::vector<OpCase> cases = {attention("", {}), attention("causal", {.is_causal = true}),
                                attention("scale", {.scale = 0.5}), attention("mask", {}, {meets}),
                                recorded_as("-", attention("mask to add", {}, {normal({3, 1, 6}, 4)}))};

@@ -2,7 +2,8 @@
 
 #include <cmath>
 
-#include "pleat/ops/shape/view.h"
+#include "pleat/autograd/grad_mode.h"
+#include "pleat/ops/shape/shape.h"
 #include "pleat/tests/layouts.h"
 
 namespace pleat::test {
@@ -57,21 +58,22 @@ const std::vector<std::string>& op_layouts() {
 }
 
 Tensor in_layout(const Tensor& x, const std::string& layout) {
+  const NoGrad off_the_tape;
   if (!x.defined() || x.rank() == 0) return x;
   if (layout == "contiguous" || layout == "channels_last") return laid_out(x, layout);
   if (layout == "gaps") return with_gaps(x);
   if (layout == "transposed") {
     std::vector<int64_t> reversed;
     for (int64_t d = x.rank(); d-- > 0;) reversed.push_back(d);
-    return ops::permute(ops::to_format(ops::permute(x, reversed), MemoryFormat::contiguous), reversed);
+    return permute(ops::to_format(permute(x, reversed), MemoryFormat::contiguous), reversed);
   }
   if (layout == "offset") {
     const Tensor room = zeros({x.numel() + 3}, {.dtype = x.dtype(), .device = x.device()});
-    const Tensor part = ops::view(ops::slice(room, 0, 3, x.numel() + 3), x.shape());
+    const Tensor part = view(slice(room, 0, 3, x.numel() + 3), x.shape());
     ops::copy_into(part, x);
     return part;
   }
-  return x.size(0) == 0 ? x : ops::expand(ops::slice(x, 0, 0, 1), x.shape());
+  return x.size(0) == 0 ? x : expand(slice(x, 0, 0, 1), x.shape());
 }
 
 Tensors in_layout(const Tensors& inputs, const std::string& layout) {

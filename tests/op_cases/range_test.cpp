@@ -12,7 +12,7 @@
 #include "pleat/core/tensor/copy.h"
 #include "pleat/ops/loss/loss.h"
 #include "pleat/ops/loss/loss_formulas.h"
-#include "pleat/ops/shape/view.h"
+#include "pleat/ops/shape/shape.h"
 #include "pleat/tests/op_cases/all_cases.h"
 
 using namespace pleat;
@@ -64,7 +64,7 @@ Tensors samples(DType dtype, std::size_t inputs) {
   for (std::size_t i = 0; i < inputs; ++i) {
     Shape shape(inputs, 1), whole(inputs, n);
     shape[i] = n;
-    result.push_back(ops::reshape(ops::copy(ops::expand(from_vector(numbers, shape), whole)), {-1}));
+    result.push_back(reshape(ops::copy(expand(from_vector(numbers, shape), whole)), {-1}));
   }
   return result;
 }

@@ -6,7 +6,7 @@
 
 #include "pleat/core/tensor/create.h"
 #include "pleat/ops/reduce/reduce.h"
-#include "pleat/ops/shape/view.h"
+#include "pleat/ops/shape/shape.h"
 #include "pleat/tests/op_cases/op_case.h"
 
 namespace pleat::test {
@@ -71,7 +71,7 @@ void add_rows(std::vector<OpCase>& cases, const Reduced& r) {
              .results = r.results,
              .order = r.order,
              .slack = r.slack};
-    if (r.order > 0) c.smooth = {{ops::copy(ops::slice(ops::slice(r.x, 1, 0, 2), 2, 0, 2))}};
+    if (r.order > 0) c.smooth = {{ops::copy(slice(slice(r.x, 1, 0, 2), 2, 0, 2))}};
     static const Tensor large = normal({30, 70, 11, 10});
     c.large = {large};
     cases.push_back(std::move(c));

@@ -6,7 +6,7 @@
 
 #include "pleat/core/base/error.h"
 #include "pleat/core/tensor/create.h"
-#include "pleat/ops/shape/view.h"
+#include "pleat/ops/shape/shape.h"
 #include "pleat/tests/op_cases/all_cases.h"
 
 using namespace pleat;

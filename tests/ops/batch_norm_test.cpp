@@ -14,7 +14,7 @@
 #include "pleat/core/tensor/create.h"
 #include "pleat/ops/elementwise/arithmetic_kernels.h"
 #include "pleat/ops/norm/implementation.h"
-#include "pleat/ops/shape/view.h"
+#include "pleat/ops/shape/shape.h"
 #include "pleat/ops/tune/tuner.h"
 #include "pleat/tests/catch.h"
 #include "pleat/tests/fixture.h"
@@ -337,7 +337,7 @@ TEST_CASE("batch_norm: bad input is refused before anything changes", "[batch_no
                "within [0, inf]: "));
   CHECK_THROWS_WITH(ops::batch_norm_forward(x, {}, {}, {}, {}, {}), Contains("set .training = true"));
   CHECK_THROWS_WITH(ops::batch_norm_forward(x, {}, {}, mean, {}, training), Contains("go together"));
-  CHECK_THROWS_WITH(ops::batch_norm_forward(x, {}, {}, ops::expand(ones({1}), {3}), var, training),
+  CHECK_THROWS_WITH(ops::batch_norm_forward(x, {}, {}, expand(ones({1}), {3}), var, training),
                     Contains("must be dense"));
   CHECK(mean.to_vector() == std::vector<float>(3, 7));
   CHECK(var.to_vector() == std::vector<float>(3, 8));

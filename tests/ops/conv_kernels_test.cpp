@@ -15,7 +15,7 @@
 #include "pleat/ops/conv/implementation.h"
 #include "pleat/ops/conv/problem.h"
 #include "pleat/ops/matmul/matmul.h"
-#include "pleat/ops/shape/view.h"
+#include "pleat/ops/shape/shape.h"
 #include "pleat/tests/catch.h"
 #include "pleat/tests/gpu.h"
 #include "pleat/tests/ops/conv_cases.h"
@@ -360,8 +360,8 @@ TEST_CASE("a conv3d with a (1, 3, 3) kernel is a conv2d's work in both formats",
       const auto [x, w, dy] = operands(deep, float64, generator);
       /// The images [N, C, D, ...] as [N D, C, ...].
       const auto images = [](const Tensor& t) {
-        const Tensor turned = ops::to_format(ops::transpose(t, 1, 2), MemoryFormat::contiguous);
-        return ops::reshape(turned, {t.size(0) * t.size(2), t.size(1), t.size(3), t.size(4)});
+        const Tensor turned = ops::to_format(transpose(t, 1, 2), MemoryFormat::contiguous);
+        return reshape(turned, {t.size(0) * t.size(2), t.size(1), t.size(3), t.size(4)});
       };
       for (const ops::ConvImplementation* one : ops::all_conv_implementations()) {
         const ops::ConvProblem problem = problem_of(deep);
@@ -369,7 +369,7 @@ TEST_CASE("a conv3d with a (1, 3, 3) kernel is a conv2d's work in both formats",
         const std::string name(one->name());
         INFO(name);
         const Passes in_3d = run(deep, x, w, {}, dy, name, format);
-        const Passes in_2d = run(flat, images(x), ops::reshape(w, flat.weight), {}, images(dy), name, format);
+        const Passes in_2d = run(flat, images(x), reshape(w, flat.weight), {}, images(dy), name, format);
         CHECK(relative_error(images(in_3d.y), in_2d.y) < 1e-13);
         CHECK(relative_error(images(in_3d.dx), in_2d.dx) < 1e-13);
         CHECK(relative_error(in_3d.dw.to_vector<double>(), in_2d.dw.to_vector<double>()) < 1e-13);

@@ -12,7 +12,7 @@
 #include "pleat/ops/matmul/gemm.h"
 #include "pleat/ops/matmul/kernels.h"
 #include "pleat/ops/matmul/matmul.h"
-#include "pleat/ops/shape/view.h"
+#include "pleat/ops/shape/shape.h"
 #include "pleat/tests/catch.h"
 #include "pleat/tests/skip.h"
 
@@ -194,14 +194,14 @@ TEST_CASE("products of bfloat16 tensors agree with those of float32 within round
   };
   const Tensor x = random({3, 37, 45}), w = random({29, 45}), bias = random({29});
   check(linear(x, w, bias), linear(wide(x), wide(w), wide(bias)), 45);
-  const Tensor turned = ops::transpose(random({3, 45, 37}), 1, 2);
+  const Tensor turned = transpose(random({3, 45, 37}), 1, 2);
   check(linear(turned, w), linear(wide(turned), wide(w)), 45);
   const Tensor left = random({2, 1, 9, 21}), right = random({5, 21, 66});
   check(matmul(left, right), matmul(wide(left), wide(right)), 21);
   check(matmul(random({0, 4, 3}), random({3, 5})), empty({0, 4, 5}), 1);
   check(matmul(random({4, 0}), random({0, 5})), zeros({4, 5}), 1);
-  const Tensor gaps = ops::slice(random({40, 90}), 1, 0, 90, 2);
-  check(matmul(gaps, ops::transpose(w, 0, 1)), matmul(wide(gaps), wide(ops::transpose(w, 0, 1))), 45);
+  const Tensor gaps = slice(random({40, 90}), 1, 0, 90, 2);
+  check(matmul(gaps, transpose(w, 0, 1)), matmul(wide(gaps), wide(transpose(w, 0, 1))), 45);
   const Tensor many = random({70, 9, 11}), others = random({70, 11, 13});
   check(ops::matmul_sum_to(many, others, {9, 13}), ops::matmul_sum_to(wide(many), wide(others), {9, 13}),
         770);

@@ -8,8 +8,8 @@
 #include "pleat/core/base/error.h"
 #include "pleat/core/random/random.h"
 #include "pleat/core/tensor/create.h"
-#include "pleat/ops/index/index_kernels.h"
-#include "pleat/ops/shape/view.h"
+#include "pleat/ops/index/kernels.h"
+#include "pleat/ops/shape/shape.h"
 #include "pleat/tests/catch.h"
 #include "pleat/tests/gpu.h"
 #include "pleat/tests/relative_error.h"
@@ -209,11 +209,10 @@ TEST_CASE("colours are adjusted about the image's mean grey", "[image][device]")
 
 TEST_CASE("rows are taken by indices of the host", "[index]") {
   for (const Tensor& x :
-       {arange(0, 24).to(float32), ops::reshape(arange(24), {6, 4}), zeros({5, 0}), rand({4, 3, 2, 2})}) {
+       {arange(0, 24).to(float32), reshape(arange(24), {6, 4}), zeros({5, 0}), rand({4, 3, 2, 2})}) {
     const std::vector<int64_t> indices = {3, 0, 3, x.size(0) - 1};
     on_both(x, [&](const Tensor& t) { return ops::take_rows(t, indices); });
-    CHECK((ops::take_rows(x, indices).to_vector() ==
-           ops::index_select(x, 0, from_vector(indices)).to_vector()));
+    CHECK((ops::take_rows(x, indices).to_vector() == index_select(x, 0, from_vector(indices)).to_vector()));
   }
   CHECK(ops::take_rows(rand({4, 2}), {}).shape() == Shape{0, 2});
   CHECK_THROWS_WITH(ops::take_rows(zeros({4, 2}), std::vector<int64_t>{1, 4}),

@@ -78,7 +78,7 @@ TEST_CASE("writing by indices is differentiable in both tensors, duplicates incl
 
 TEST_CASE("values may lie in what is written", "[index]") {
   const Tensor x = ramp({4});
-  index_put_(x, {tensor({0, 1, 2, 3})}, ops::slice(flip(x, 0), 0, 0, 4));
+  index_put_(x, {tensor({0, 1, 2, 3})}, slice(flip(x, 0), 0, 0, 4));
   CHECK(x.to_vector() == Numbers{3, 2, 1, 0});
   const Tensor y = ramp({4});
   index_put_(y, {tensor({1, 2, 3})}, slice(y, 0, 0, 3));

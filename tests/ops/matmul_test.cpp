@@ -14,7 +14,7 @@
 #include "pleat/ops/matmul/kernels.h"
 #include "pleat/ops/reduce/reduce.h"
 #include "pleat/ops/shape/shape.h"
-#include "pleat/ops/shape/view.h"
+#include "pleat/ops/shape/shape.h"
 #include "pleat/tests/catch.h"
 #include "pleat/tests/gpu.h"
 #include "pleat/tests/relative_error.h"
@@ -38,8 +38,8 @@ std::vector<double> plain_product(const Tensor& a, const Tensor& b) {
   Shape shape_a = batch, shape_b = batch;
   shape_a.insert(shape_a.end(), {m, k});
   shape_b.insert(shape_b.end(), {k, n});
-  const auto left = ops::expand(a, shape_a).to_vector<double>();
-  const auto right = ops::expand(b, shape_b).to_vector<double>();
+  const auto left = expand(a, shape_a).to_vector<double>();
+  const auto right = expand(b, shape_b).to_vector<double>();
   std::vector<double> result;
   for (int64_t i = 0; i < count(batch); ++i)
     for (int64_t r = 0; r < m; ++r)
@@ -81,9 +81,9 @@ std::vector<Tensor> layouts(const Shape& shape, DType dtype) {
   gaps.back() += 3;
   Shape single = shape;
   single[single.size() - 2] = 1;
-  return {random(shape, dtype), ops::transpose(random(swapped, dtype), -1, -2),
-          ops::slice(random(wide, dtype), -1, 0, wide.back(), 2),
-          ops::narrow(random(gaps, dtype), -1, 1, shape.back()), ops::expand(random(single, dtype), shape)};
+  return {random(shape, dtype), transpose(random(swapped, dtype), -1, -2),
+          slice(random(wide, dtype), -1, 0, wide.back(), 2),
+          narrow(random(gaps, dtype), -1, 1, shape.back()), expand(random(single, dtype), shape)};
 }
 
 }  // namespace
@@ -98,7 +98,7 @@ TEST_CASE("matmul reads operands in any layout", "[matmul]") {
         CHECK(y.shape() == Shape{2, 7, 6});
         CHECK(y.is_contiguous());
         CHECK(relative_error(y, plain_product(a, b)) <= tolerance(dtype));
-        const Tensor one = ops::select(a, 0, 1);
+        const Tensor one = select(a, 0, 1);
         CHECK(relative_error(matmul(one, b), plain_product(one, b)) <= tolerance(dtype));
       }
 }
@@ -121,9 +121,9 @@ TEST_CASE("matmul broadcasts batches", "[matmul]") {
   check({3, 0, 4}, {3, 4, 5}, {3, 0, 5});
   check({3, 2, 0}, {3, 0, 5}, {3, 2, 5});
   // Nothing may have any strides, those of an expanded tensor, too.
-  const Tensor nothing = ops::expand(zeros({1, 1}), {2, 0});
-  CHECK(matmul(nothing, ops::transpose(nothing, 0, 1)).to_vector() == std::vector<float>(4));
-  const Tensor permuted = ops::permute(random({2, 4, 3}, float64), {1, 2, 0});
+  const Tensor nothing = expand(zeros({1, 1}), {2, 0});
+  CHECK(matmul(nothing, transpose(nothing, 0, 1)).to_vector() == std::vector<float>(4));
+  const Tensor permuted = permute(random({2, 4, 3}, float64), {1, 2, 0});
   const Tensor y = random({2, 5}, float64);
   CHECK(relative_error(matmul(permuted, y), plain_product(permuted, y)) <= 1e-13);
 }
@@ -173,8 +173,8 @@ TEST_CASE("matmul_sum_to adds up the products of a batch", "[matmul]") {
 
 TEST_CASE("matmul_sum_to of batches whose matrices lie unevenly", "[matmul]") {
   for (const DType dtype : {float32, int64}) {
-    const Tensor a = ops::permute(random({3, 2, 4, 3, 5}, dtype), {1, 0, 2, 3, 4});
-    const Tensor b = ops::narrow(random({2, 3, 6, 5, 4}, dtype), 2, 1, 4);
+    const Tensor a = permute(random({3, 2, 4, 3, 5}, dtype), {1, 0, 2, 3, 4});
+    const Tensor b = narrow(random({2, 3, 6, 5, 4}, dtype), 2, 1, 4);
     for (const Shape& to : {Shape{3, 4}, Shape{4, 3, 4}, Shape{3, 1, 3, 4}, Shape{2, 3, 1, 3, 4}})
       CHECK(relative_error(ops::matmul_sum_to(a, b, to), plain_sum(a, b, to)) <= 2 * tolerance(dtype));
   }
@@ -219,14 +219,14 @@ TEST_CASE("matmul takes vectors as rows and columns", "[matmul]") {
   CHECK(dot.item<int>() == 14);
   CHECK(matmul(m, v).to_vector<int>() == std::vector<int>{7, 5, 30});
   CHECK(matmul(v, m).to_vector<int>() == std::vector<int>{16, 17, 19});
-  CHECK(matmul(ops::expand(m, {4, 2, 3, 3}), v).shape() == Shape{4, 2, 3});
-  CHECK(matmul(v, ops::expand(m, {4, 2, 3, 3})).shape() == Shape{4, 2, 3});
+  CHECK(matmul(expand(m, {4, 2, 3, 3}), v).shape() == Shape{4, 2, 3});
+  CHECK(matmul(v, expand(m, {4, 2, 3, 3})).shape() == Shape{4, 2, 3});
   CHECK(matmul(zeros({0}), zeros({0})).item() == 0);
 }
 
 TEST_CASE("matmul keeps its operands' type and wraps integers", "[matmul]") {
   const Tensor bytes = full({1, 2}, 200, {.dtype = uint8});
-  CHECK(matmul(bytes, ops::transpose(bytes, 0, 1)).item<int>() == (2 * 200 * 200) % 256);
+  CHECK(matmul(bytes, transpose(bytes, 0, 1)).item<int>() == (2 * 200 * 200) % 256);
   CHECK_THROWS_AS(matmul(ones({2, 2}, {.dtype = boolean}), ones({2, 2}, {.dtype = boolean})), DTypeError);
 }
 
@@ -288,7 +288,7 @@ TEST_CASE("linear works along the last dimension", "[matmul]") {
       const Tensor y = linear(x, weight, bias);
       CHECK(y.shape() == Shape{2, 5, 4});
       CHECK(y.dtype() == dtype);
-      auto expected = plain_product(x, ops::transpose(weight, 0, 1));
+      auto expected = plain_product(x, transpose(weight, 0, 1));
       const auto added = bias.to_vector<double>();
       for (std::size_t i = 0; i < expected.size(); ++i) expected[i] += added[i % 4];
       CHECK(relative_error(y, expected) <= tolerance(dtype));

@@ -22,7 +22,7 @@
 #include "pleat/ops/matmul/distance.h"
 #include "pleat/ops/norm/norm.h"
 #include "pleat/ops/reduce/scan.h"
-#include "pleat/ops/shape/view.h"
+#include "pleat/ops/shape/shape.h"
 #include "pleat/tests/catch.h"
 
 using namespace pleat;
@@ -115,11 +115,11 @@ std::vector<Layout> layouts(DType dtype) {
       {"a tall matrix", random({5000, 3}), {{0}, {1}, {}}},
       {"a tall matrix whose rows do not fit", random({3001, 20}), {{0}, {1}}},
       {"long columns", random({1500, 130}), {{0}}},
-      {"transposed", ops::transpose(random({40, 90}), 0, 1), {{}, {0}, {1}}},
-      {"every second column", ops::slice(random({40, 90}), 1, 1, 90, 2), {{}, {0}, {1}}},
+      {"transposed", transpose(random({40, 90}), 0, 1), {{}, {0}, {1}}},
+      {"every second column", slice(random({40, 90}), 1, 1, 90, 2), {{}, {0}, {1}}},
       {"a cube", cube, {{}, {0}, {1}, {2}, {0, 1}, {0, 2}, {1, 2}}},
-      {"a cube turned", ops::permute(cube, {2, 0, 1}), {{}, {0}, {1}, {2}, {0, 2}, {-1, 0}}},
-      {"expanded", ops::expand(random({3, 1, 4}), {3, 50, 4}), {{}, {0}, {1}, {2}, {1, 2}}},
+      {"a cube turned", permute(cube, {2, 0, 1}), {{}, {0}, {1}, {2}, {0, 2}, {-1, 0}}},
+      {"expanded", expand(random({3, 1, 4}), {3, 50, 4}), {{}, {0}, {1}, {2}, {1, 2}}},
       {"images", random({3, 4, 17, 16}), {{0, 2, 3}, {1}, {2, 3}, {0}, {1, 2, 3}}},
       {"channels_last images",
        ops::to_format(random({3, 4, 17, 16}), MemoryFormat::channels_last),
@@ -129,7 +129,7 @@ std::vector<Layout> layouts(DType dtype) {
       {"large channels_last images",
        ops::to_format(random({9, 2, 40, 41}), MemoryFormat::channels_last),
        {{0, 2, 3}, {0, 3}}},
-      {"large images with gaps", ops::slice(random({9, 2, 40, 82}), 3, 1, 82, 2), {{0, 2, 3}, {}}},
+      {"large images with gaps", slice(random({9, 2, 40, 82}), 3, 1, 82, 2), {{0, 2, 3}, {}}},
       {"short rows", random({300, 49}), {{1}, {0}}},
       {"shorter rows", random({5, 140, 9}), {{2}, {0, 2}, {1, 2}}},
       {"small planes", random({6, 40, 5, 7}), {{2, 3}, {0, 2, 3}, {3}, {1, 3}}},
@@ -433,7 +433,7 @@ TEST_CASE("a large mean costs the variance no digits") {
     const Tensor x = ops::cast(add(noise, scalar(mean, float64)), float32);
     const double right = var_of(x.to_vector<double>(), 1);
     CHECK(std::abs(var(x).item<double>() / right - 1) < 1e-6);
-    const Tensor matrix = ops::reshape(x, {100000, 4});
+    const Tensor matrix = reshape(x, {100000, 4});
     const std::vector<double> columns = var(matrix, 0).to_vector<double>();
     const auto expected = groups(matrix, 0);
     for (std::size_t c = 0; c < 4; ++c) CHECK(std::abs(columns[c] / var_of(expected[c], 1) - 1) < 1e-6);
@@ -452,13 +452,12 @@ TEST_CASE("logsumexp stands large and infinite numbers") {
 TEST_CASE("a NaN wins every choice, the first one its index") {
   for (const int64_t n : {5, 40, 3000, 70000}) {
     const Tensor x = arange(0, n, 1, {.dtype = float32});
-    for (const int64_t place : {n / 2, n - 1}) ops::fill(ops::select(x, 0, place), nan_value);
+    for (const int64_t place : {n / 2, n - 1}) ops::fill(select(x, 0, place), nan_value);
     CHECK(std::isnan(max(x).item()));
     CHECK(std::isnan(min(x).item()));
     CHECK(argmax(x).item<int64_t>() == n / 2);
     CHECK(argmin(x).item<int64_t>() == n / 2);
-    const Tensor columns =
-        ops::to_format(ops::expand(ops::reshape(x, {n, 1}), {n, 3}), MemoryFormat::contiguous);
+    const Tensor columns = ops::to_format(expand(reshape(x, {n, 1}), {n, 3}), MemoryFormat::contiguous);
     CHECK(argmin(columns, 0).to_vector<int64_t>() == std::vector<int64_t>(3, n / 2));
     CHECK(std::isnan(max(columns, 0).to_vector()[2]));
   }
@@ -469,7 +468,7 @@ TEST_CASE("sums of ten million float32 stay exact") {
   const double right = 10000000.0 * static_cast<double>(0.1F);
   CHECK(std::abs(sum(x).item<double>() / right - 1) < 1e-7);
   CHECK(std::abs(mean(x).item<double>() / static_cast<double>(0.1F) - 1) < 1e-7);
-  const Tensor matrix = ops::reshape(x, {1000000, 10});
+  const Tensor matrix = reshape(x, {1000000, 10});
   for (const double column : sum(matrix, 0).to_vector<double>())
     CHECK(std::abs(column / right * 10 - 1) < 1e-7);
   const Tensor wide = full({1000000}, 0.1, {.dtype = float64});
@@ -480,19 +479,19 @@ TEST_CASE("a sum of float32 leaves the range only where its result does") {
   const float most = std::numeric_limits<float>::max();
   for (const int64_t n : {4, 40, 300, 5000}) {
     const Tensor row = zeros({n});
-    for (const int64_t place : {0, 1}) ops::fill(ops::select(row, 0, place), most);
-    for (const int64_t place : {2, 3}) ops::fill(ops::select(row, 0, place), -most);
+    for (const int64_t place : {0, 1}) ops::fill(select(row, 0, place), most);
+    for (const int64_t place : {2, 3}) ops::fill(select(row, 0, place), -most);
     CHECK(sum(row).item() == 0);
-    const Tensor rows = ops::to_format(ops::expand(row, {40, n}), MemoryFormat::contiguous);
+    const Tensor rows = ops::to_format(expand(row, {40, n}), MemoryFormat::contiguous);
     CHECK(mean(rows, 1).to_vector() == std::vector<float>(40, 0));
-    const Tensor columns = ops::to_format(ops::transpose(rows, 0, 1), MemoryFormat::contiguous);
+    const Tensor columns = ops::to_format(transpose(rows, 0, 1), MemoryFormat::contiguous);
     CHECK(sum(columns, 0).to_vector() == std::vector<float>(40, 0));
-    ops::fill(ops::select(columns, 1, 7), most);
+    ops::fill(select(columns, 1, 7), most);
     CHECK(sum(columns, 0).to_vector()[7] == infinity);
     CHECK(sum(columns, 0).to_vector()[8] == 0);
-    ops::fill(ops::select(row, 0, n - 1), -infinity);
+    ops::fill(select(row, 0, n - 1), -infinity);
     CHECK(sum(row).item() == -infinity);
-    ops::fill(ops::select(row, 0, 1), infinity);
+    ops::fill(select(row, 0, 1), infinity);
     CHECK(std::isnan(sum(row).item()));
   }
 }
@@ -532,5 +531,5 @@ TEST_CASE("results lie in memory as their input does") {
   const Tensor x = ops::to_format(rand({2, 3, 4, 5}), MemoryFormat::channels_last);
   CHECK(max(x, 0, true).strides() == Strides{60, 1, 15, 3});
   CHECK(sum(x, 0).strides() == Strides{1, 15, 3});
-  CHECK(sum(ops::slice(x, 1, 0, 3, 2), 0).is_contiguous());
+  CHECK(sum(slice(x, 1, 0, 3, 2), 0).is_contiguous());
 }

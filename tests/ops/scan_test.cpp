@@ -6,7 +6,7 @@
 #include "pleat/core/random/random.h"
 #include "pleat/core/tensor/copy.h"
 #include "pleat/core/tensor/create.h"
-#include "pleat/ops/shape/view.h"
+#include "pleat/ops/shape/shape.h"
 #include "pleat/tests/catch.h"
 
 using namespace pleat;
@@ -61,7 +61,7 @@ TEST_CASE("scans are right along every dimension and in every layout") {
   for (const DType dtype : {float64, float32, bfloat16}) {
     const double tolerance = dtype == float64 ? 1e-14 : dtype == float32 ? 1e-7 : 4e-3;
     const Tensor cube = random({3, 5, 200}, dtype);
-    for (const Tensor& x : {cube, ops::permute(cube, {2, 0, 1}), ops::slice(cube, 2, 0, 200, 3),
+    for (const Tensor& x : {cube, permute(cube, {2, 0, 1}), slice(cube, 2, 0, 200, 3),
                             random({4, 35, 100}, dtype), random({50, 3, 3}, dtype)})
       for (int64_t dim = 0; dim < 3; ++dim)
         for (const bool reverse : {false, true}) {
@@ -70,7 +70,7 @@ TEST_CASE("scans are right along every dimension and in every layout") {
                       running(x, x, dim, reverse,
                               [](bool, double last, double, double a, double) { return last + a; }),
                       tolerance);
-          const Tensor few = ops::narrow(x, dim, 0, 3);
+          const Tensor few = narrow(x, dim, 0, 3);
           check_close(
               cumprod(few, dim, reverse).to_vector<double>(),
               running(few, few, dim, reverse,
@@ -93,7 +93,7 @@ TEST_CASE("a recurrence of many terms, some of whose factors are 0") {
   for (int64_t i = 0; i < a.numel(); i += 701) ops::fill(a.as_strided({}, {}, i), 0);
   // Beyond 1e308 a product of factors is no number, but the terms stay small when a 0 comes first.
   const Tensor huge = full({200}, 1e200, {.dtype = float64});
-  ops::fill(ops::select(huge, 0, 100), 0);
+  ops::fill(select(huge, 0, 100), 0);
   const Tensor zeros_first = linear_scan(huge, zeros({200}, {.dtype = float64}), 0);
   CHECK(zeros_first.to_vector<double>() == std::vector<double>(200, 0));
   for (const bool reverse : {false, true})
@@ -121,7 +121,7 @@ TEST_CASE("scans of integers, of one number and of nothing") {
 
 TEST_CASE("a long running sum of float32 stays exact") {
   const Tensor y = cumsum(full({10000000}, 0.1), 0);
-  CHECK(std::abs(ops::select(y, 0, 9999999).item<double>() / (1e7 * static_cast<double>(0.1F)) - 1) < 1e-7);
+  CHECK(std::abs(select(y, 0, 9999999).item<double>() / (1e7 * static_cast<double>(0.1F)) - 1) < 1e-7);
 }
 
 TEST_CASE("shifted moves elements and fills what is left") {

@@ -9,7 +9,7 @@
 #include "pleat/ops/elementwise/arithmetic.h"
 #include "pleat/ops/elementwise/compare.h"
 #include "pleat/ops/reduce/reduce.h"
-#include "pleat/ops/shape/view.h"
+#include "pleat/ops/shape/shape.h"
 #include "pleat/tests/catch.h"
 
 using namespace pleat;
@@ -56,7 +56,7 @@ TEST_CASE("masked_fill broadcasts both ways and keeps the type") {
   masked_fill_(x, tensor({{true}, {false}}), 0);
   CHECK(x.to_vector<int>() == std::vector<int>{0, 0, 0, 4, 5, 6});
   const Tensor z = rand({4, 3});
-  const Tensor columns = ops::permute(z, {1, 0});
+  const Tensor columns = permute(z, {1, 0});
   masked_fill_(columns, columns >= 0, -std::numeric_limits<float>::infinity());
   CHECK(array_equal(isinf(z), ones({4, 3}, {.dtype = boolean})));
 }

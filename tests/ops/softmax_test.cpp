@@ -11,7 +11,7 @@
 #include "pleat/ops/elementwise/arithmetic.h"
 #include "pleat/ops/elementwise/math.h"
 #include "pleat/ops/reduce/reduce.h"
-#include "pleat/ops/shape/view.h"
+#include "pleat/ops/shape/shape.h"
 #include "pleat/ops/softmax/kernels.h"
 #include "pleat/tests/catch.h"
 #include "pleat/tests/fixture.h"
@@ -121,7 +121,7 @@ TEST_CASE("softmax and its backward are right along every dimension and in every
     const double tolerance = dtype == float64 ? 1e-13 : dtype == float32 ? 1e-5 : 4e-2;
     const Tensor cube = random({3, 17, 150}, dtype);
     const Tensor image = random({2, 3, 5, 7}, dtype);
-    for (const Tensor& x : {cube, ops::permute(cube, {2, 0, 1}), ops::slice(cube, 2, 0, 150, 3), image,
+    for (const Tensor& x : {cube, permute(cube, {2, 0, 1}), slice(cube, 2, 0, 150, 3), image,
                             ops::to_format(image, MemoryFormat::channels_last), random({2, 3001}, dtype),
                             random({2, 600, 9}, dtype)})
       for (int64_t dim = 0; dim < x.rank(); ++dim) {
@@ -148,7 +148,7 @@ TEST_CASE("softmax stands large, infinite and missing numbers") {
   CHECK(softmax(tensor({-infinity, 3.0}, float64), 0).to_vector<double>() == std::vector<double>{0, 1});
   CHECK(log_softmax(tensor({-infinity, 3.0}), 0).to_vector() ==
         std::vector<float>{-std::numeric_limits<float>::infinity(), 0});
-  const Tensor columns = ops::transpose(tensor({{-1000.0, -1000.0}, {-infinity, 3.0}}), 0, 1);
+  const Tensor columns = transpose(tensor({{-1000.0, -1000.0}, {-infinity, 3.0}}), 0, 1);
   CHECK(softmax(ops::copy(columns), 0).to_vector() == std::vector<float>{0.5, 0, 0.5, 1});
   CHECK(std::isnan(softmax(tensor({-infinity, -infinity}), 0).to_vector()[0]));
   CHECK(std::isnan(softmax(tensor({0.0, std::nan("")}), 0).to_vector()[0]));

@@ -11,9 +11,9 @@
 #include "pleat/core/random/random.h"
 #include "pleat/core/tensor/copy.h"
 #include "pleat/core/tensor/create.h"
-#include "pleat/ops/index/index_kernels.h"
-#include "pleat/ops/shape/join_kernels.h"
-#include "pleat/ops/shape/view.h"
+#include "pleat/ops/index/index.h"
+#include "pleat/ops/shape/join.h"
+#include "pleat/ops/shape/shape.h"
 #include "pleat/tests/catch.h"
 #include "pleat/tests/gpu.h"
 
@@ -27,19 +27,19 @@ Numbers numbers(const Tensor& x) { return x.to_vector<int>(); }
 
 TEST_CASE("sort orders lines and keeps equal elements in order", "[sort]") {
   const Tensor x = tensor({{3, 1, 3, 2}, {0, 0, -1, 5}});
-  const auto up = ops::sort(x);
+  const auto up = sort(x);
   CHECK(numbers(up.values) == Numbers{1, 2, 3, 3, -1, 0, 0, 5});
   CHECK(numbers(up.indices) == Numbers{1, 3, 0, 2, 2, 0, 1, 3});
-  const auto down = ops::sort(x, {.descending = true});
+  const auto down = sort(x, {.descending = true});
   CHECK(numbers(down.values) == Numbers{3, 3, 2, 1, 5, 0, 0, -1});
   CHECK(numbers(down.indices) == Numbers{0, 2, 3, 1, 3, 0, 1, 2});
-  CHECK(numbers(ops::sort(x, {.dim = 0}).values) == Numbers{0, 0, -1, 2, 3, 1, 3, 5});
-  CHECK(numbers(ops::argsort(ops::transpose(x, 0, 1), {.dim = 0})) == Numbers{1, 2, 3, 0, 0, 1, 2, 3});
-  CHECK(ops::sort(scalar(4)).values.item<int>() == 4);
-  CHECK(ops::sort(scalar(4)).indices.item<int>() == 0);
-  CHECK(ops::sort(zeros({2, 0})).indices.shape() == Shape{2, 0});
-  CHECK(ops::sort(zeros({0, 2})).values.shape() == Shape{0, 2});
-  CHECK_THROWS_AS(ops::sort(x, {.dim = 2}), IndexError);
+  CHECK(numbers(sort(x, {.dim = 0}).values) == Numbers{0, 0, -1, 2, 3, 1, 3, 5});
+  CHECK(numbers(argsort(transpose(x, 0, 1), {.dim = 0})) == Numbers{1, 2, 3, 0, 0, 1, 2, 3});
+  CHECK(sort(scalar(4)).values.item<int>() == 4);
+  CHECK(sort(scalar(4)).indices.item<int>() == 0);
+  CHECK(sort(zeros({2, 0})).indices.shape() == Shape{2, 0});
+  CHECK(sort(zeros({0, 2})).values.shape() == Shape{0, 2});
+  CHECK_THROWS_AS(sort(x, {.dim = 2}), IndexError);
 }
 
 TEST_CASE("sort and topk are right for lines of every short length", "[sort]") {
@@ -52,8 +52,8 @@ TEST_CASE("sort and topk are right for lines of every short length", "[sort]") {
       const std::vector<int> from = numbers(lines);
       for (const bool descending : {false, true})
         for (const int64_t k : {n, (n + 2) / 3}) {
-          const auto [values, indices] = k == n ? ops::sort(lines, {.descending = descending})
-                                                : ops::topk(lines, k, {.largest = descending});
+          const auto [values, indices] =
+              k == n ? sort(lines, {.descending = descending}) : topk(lines, k, {.largest = descending});
           Numbers right_values, right_indices;
           for (int64_t line = 0; line < 7; ++line) {
             const int* const own = from.data() + line * n;
@@ -75,22 +75,22 @@ TEST_CASE("sort and topk are right for lines of every short length", "[sort]") {
 
 TEST_CASE("sort works for every type", "[sort]") {
   for (const DType dtype : {uint8, int32, int64, bfloat16, float16, float32, float64}) {
-    const auto [values, indices] = ops::sort(ops::cast(tensor({3, 1, 2, 1}), dtype));
+    const auto [values, indices] = sort(ops::cast(tensor({3, 1, 2, 1}), dtype));
     CHECK(values.dtype() == dtype);
     CHECK(indices.dtype() == int64);
     CHECK(numbers(values) == Numbers{1, 1, 2, 3});
     CHECK(numbers(indices) == Numbers{1, 3, 2, 0});
   }
-  CHECK(numbers(ops::argsort(tensor({true, false, true}))) == Numbers{1, 0, 2});
+  CHECK(numbers(argsort(tensor({true, false, true}))) == Numbers{1, 0, 2});
 }
 
 TEST_CASE("a NaN is the largest", "[sort]") {
   const float nan = std::numeric_limits<float>::quiet_NaN();
   const float infinity = std::numeric_limits<float>::infinity();
   const Tensor x = tensor({nan, 1.0F, -infinity, nan, infinity});
-  CHECK(numbers(ops::argsort(x)) == Numbers{2, 1, 4, 0, 3});
-  CHECK(numbers(ops::argsort(x, {.descending = true})) == Numbers{0, 3, 4, 1, 2});
-  CHECK(numbers(ops::topk(x, 3).indices) == Numbers{0, 3, 4});
+  CHECK(numbers(argsort(x)) == Numbers{2, 1, 4, 0, 3});
+  CHECK(numbers(argsort(x, {.descending = true})) == Numbers{0, 3, 4, 1, 2});
+  CHECK(numbers(topk(x, 3).indices) == Numbers{0, 3, 4});
 }
 
 TEST_CASE("sort agrees with a stable sort by comparing, for short and long lines of any values",
@@ -106,7 +106,7 @@ TEST_CASE("sort agrees with a stable sort by comparing, for short and long lines
     for (const int64_t n : {1, 5, 64, 300, 3000}) {
       const int64_t low = dtype == uint8 || dtype == boolean ? 0 : -1000;
       const Tensor plain = ops::cast(randint(low, dtype == uint8 ? 200 : 1000, {n}), dtype);
-      const Tensor x = ops::cat({plain, ops::cast(is_floating(dtype) ? special : wide, dtype), plain}, 0);
+      const Tensor x = cat({plain, ops::cast(is_floating(dtype) ? special : wide, dtype), plain}, 0);
       const std::vector<double> values = x.to_vector<double>();
       const std::vector<int64_t> whole = dtype == int64 ? x.to_vector<int64_t>() : std::vector<int64_t>();
       for (const bool descending : {false, true}) {
@@ -121,11 +121,11 @@ TEST_CASE("sort agrees with a stable sort by comparing, for short and long lines
           const auto a = static_cast<std::size_t>(i), b = static_cast<std::size_t>(j);
           return descending ? less(b, a) : less(a, b);
         });
-        const auto sorted = ops::sort(x, {.descending = descending});
+        const auto sorted = sort(x, {.descending = descending});
         CHECK(sorted.indices.to_vector<int64_t>() == expected);
         for (const int64_t k : {int64_t{1}, x.numel() / 40, x.numel() / 2}) {
           const std::vector<int64_t> first(expected.begin(), expected.begin() + k);
-          CHECK(ops::topk(x, k, {.largest = descending}).indices.to_vector<int64_t>() == first);
+          CHECK(topk(x, k, {.largest = descending}).indices.to_vector<int64_t>() == first);
         }
       }
     }
@@ -143,7 +143,7 @@ TEST_CASE("a line of many elements is sorted by several threads", "[sort]") {
       std::stable_sort(expected.begin(), expected.end(), [&](int64_t a, int64_t b) {
         return values[static_cast<std::size_t>(a)] < values[static_cast<std::size_t>(b)];
       });
-      const bool same = ops::argsort(line).to_vector<int64_t>() == expected;
+      const bool same = argsort(line).to_vector<int64_t>() == expected;
       CHECK(same);
     }
   }
@@ -170,20 +170,19 @@ TEST_CASE("sort on a GPU gives the CPU's order, for every type and what is speci
       std::vector<std::vector<int64_t>> results;
       const auto keep = [&](const ValuesIndices& got, const Tensor& from) {
         results.push_back(got.indices.to_vector<int64_t>());
-        CHECK(ops::gather(from, -1, got.indices).to_vector<double>() == got.values.to_vector<double>());
+        CHECK(gather(from, -1, got.indices).to_vector<double>() == got.values.to_vector<double>());
         results.push_back(ops::cast(got.values, int64).to_vector<int64_t>());
       };
       for (const bool descending : {false, true}) {
-        keep(ops::sort(numbers, {.descending = descending}), numbers);
+        keep(sort(numbers, {.descending = descending}), numbers);
         for (const int64_t dim : {0, 1, 2})
           results.push_back(
-              ops::argsort(ops::transpose(numbers, 0, 1), {.dim = dim, .descending = descending})
-                  .to_vector<int64_t>());
-        keep(ops::topk(numbers, 3, {.largest = descending}), numbers);
-        keep(ops::sort(ends, {.descending = descending}), ends);
+              argsort(transpose(numbers, 0, 1), {.dim = dim, .descending = descending}).to_vector<int64_t>());
+        keep(topk(numbers, 3, {.largest = descending}), numbers);
+        keep(sort(ends, {.descending = descending}), ends);
         if (is_floating(dtype))
           results.push_back(
-              ops::argsort(ops::cast(specials, dtype), {.descending = descending}).to_vector<int64_t>());
+              argsort(ops::cast(specials, dtype), {.descending = descending}).to_vector<int64_t>());
       }
       return results;
     };
@@ -194,28 +193,28 @@ TEST_CASE("sort on a GPU gives the CPU's order, for every type and what is speci
 
 TEST_CASE("sort agrees with std::stable_sort on random lines", "[sort]") {
   const Tensor x = ops::cast(randint(0, 20, {7, 3, 40}), float32);
-  const Tensor turned = ops::transpose(x, 0, 2);
-  const auto [values, indices] = ops::sort(turned, {.dim = 0});
+  const Tensor turned = transpose(x, 0, 2);
+  const auto [values, indices] = sort(turned, {.dim = 0});
   for (int64_t i = 0; i < 7; ++i)
     for (int64_t j = 0; j < 3; ++j) {
-      auto line = ops::select(ops::select(x, 0, i), 0, j).to_vector();
+      auto line = select(select(x, 0, i), 0, j).to_vector();
       std::stable_sort(line.begin(), line.end());
-      CHECK(ops::select(ops::select(values, 2, i), 1, j).to_vector() == line);
+      CHECK(select(select(values, 2, i), 1, j).to_vector() == line);
     }
-  CHECK(ops::gather(turned, 0, indices).to_vector() == values.to_vector());
+  CHECK(gather(turned, 0, indices).to_vector() == values.to_vector());
 }
 
 TEST_CASE("topk finds the extremes in order", "[sort]") {
   const Tensor x = tensor({{3, 1, 3, 2}, {0, 0, -1, 5}});
-  const auto largest = ops::topk(x, 2);
+  const auto largest = topk(x, 2);
   CHECK(numbers(largest.values) == Numbers{3, 3, 5, 0});
   CHECK(numbers(largest.indices) == Numbers{0, 2, 3, 0});
-  const auto smallest = ops::topk(x, 3, {.largest = false});
+  const auto smallest = topk(x, 3, {.largest = false});
   CHECK(numbers(smallest.values) == Numbers{1, 2, 3, -1, 0, 0});
   CHECK(numbers(smallest.indices) == Numbers{1, 3, 0, 2, 0, 1});
-  CHECK(numbers(ops::topk(x, 1, {.dim = 0}).values) == Numbers{3, 1, 3, 5});
-  CHECK(ops::topk(x, 0).values.shape() == Shape{2, 0});
-  CHECK(numbers(ops::topk(x, 4).values) == numbers(ops::sort(x, {.descending = true}).values));
-  CHECK_THROWS_WITH(ops::topk(x, 5), "topk: k = 5 is outside [0, 4], dimension 1 of [2, 4]");
-  CHECK_THROWS_AS(ops::topk(x, -1), IndexError);
+  CHECK(numbers(topk(x, 1, {.dim = 0}).values) == Numbers{3, 1, 3, 5});
+  CHECK(topk(x, 0).values.shape() == Shape{2, 0});
+  CHECK(numbers(topk(x, 4).values) == numbers(sort(x, {.descending = true}).values));
+  CHECK_THROWS_WITH(topk(x, 5), "topk: k = 5 is outside [0, 4], dimension 1 of [2, 4]");
+  CHECK_THROWS_AS(topk(x, -1), IndexError);
 }

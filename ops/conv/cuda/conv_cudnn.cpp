@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "pleat/autograd/grad_mode.h"
 #include "pleat/core/base/fork.h"
 #include "pleat/core/base/format.h"
 #include "pleat/core/device/cuda.h"
@@ -14,7 +15,7 @@
 #include "pleat/ops/conv/call.h"
 #include "pleat/ops/conv/cuda/cudnn_plan.h"
 #include "pleat/ops/elementwise/arithmetic_kernels.h"
-#include "pleat/ops/shape/view.h"
+#include "pleat/ops/shape/shape.h"
 
 /// The implementation `cudnn`: runs a plan of cuDNN's on operands at addresses that it takes. Kinds of
 /// problems in which cuDNN has had faults are compared with the reference at their first use.
@@ -53,7 +54,9 @@ void execute(const CudnnKey& key, const Operands& operands) {
     cuda::check_dnn(status, what.c_str());
   }
   if (operands.bias.defined() && !plan.adds_bias)
-    add_into(operands.y, operands.y, reshape(operands.bias, {operands.bias.numel(), 1, 1, 1}));
+    add_into(operands.y, operands.y, no_grad([&] {
+               return reshape(operands.bias, {operands.bias.numel(), 1, 1, 1});
+             }));
 }
 
 /// Faults that are not known yet, see known_fault: a kind of problem of three dimensions is compared with the

@@ -3,12 +3,14 @@
 
 #include <array>
 #include <cstdint>
+#include <vector>
 
 #include "pleat/core/base/host_device.h"
-#include "pleat/ops/pool/pool_kernels.h"
+#include "pleat/ops/pool/pool.h"
 #include "pleat/ops/spatial/linear_map.h"
 
-/// What pools have in common: their checks, and the windows they come down to.
+/// What pools have in common: their checks, and the windows they come down to. `op` names the function in
+/// errors.
 
 namespace pleat::ops {
 
@@ -64,13 +66,36 @@ struct WindowRule {
 /// Those of D, H, W; dimensions that are not there have one window of one input.
 using WindowRules = std::array<WindowRule, 3>;
 
-WindowRules max_pool_windows(const char* op, const Tensor& x, const MaxPoolOptions& options);
+/// One spatial dimension of a pool; low, high: its padding.
+struct PoolDim {
+  int64_t input, kernel, stride, low, high, dilation, output;
+};
+std::vector<PoolDim> pool_dims(const char* op, const Tensor& x, const PerDim& kernel_size,
+                               const PerDim& stride, const Padding& padding, const PerDim& dilation,
+                               bool ceil_mode);
+
+WindowRules windows_of(const std::vector<PoolDim>& dims);
 WindowRules adaptive_windows(const char* op, const Tensor& x, const AdaptivePoolOptions& options);
-LinearMap avg_pool_map(const char* op, const Tensor& x, const AvgPoolOptions& options);
+LinearMap avg_pool_map(const char* op, const std::vector<PoolDim>& dims, const AvgPoolOptions& options);
 LinearMap adaptive_avg_pool_map(const char* op, const Tensor& x, const AdaptivePoolOptions& options);
 
-/// max_pool_backward (pool.h) with the indices that a pool over these windows gave.
-Tensor max_pool_backward(const Tensor& dy, const Tensor& indices, const WindowRules& windows,
-                         const Shape& input_shape, MemoryFormat format, const char* op);
+struct MaxPoolResult {
+  Tensor values;
+  /// int32 (int64 where planes are larger), like `values`: the place of the maximum in its plane, row-major;
+  /// of equal ones the first. -1 where a window has no element.
+  Tensor indices;
+};
+
+// Off the tape.
+/// Without `with_indices` there may be none, which is faster.
+MaxPoolResult max_pool_forward(const char* op, const Tensor& x, const WindowRules& windows, bool reference,
+                               bool with_indices);
+/// The gradient of `values` with respect to x [input_shape], in the given format: each dy goes where its
+/// index points to.
+Tensor max_pool_backward(const char* op, const Tensor& dy, const Tensor& indices, const WindowRules& windows,
+                         const Shape& input_shape, MemoryFormat format);
+/// Its adjoint: the elements of x [N, C, spatial...] that the indices name, in x's format; 0 where an index
+/// is -1.
+Tensor max_pool_gather(const char* op, const Tensor& x, const Tensor& indices);
 
 }  // namespace pleat::ops
