@@ -15,6 +15,7 @@
 #include "pleat/core/parallel/parallel.h"
 #include "pleat/core/tensor/copy.h"
 #include "pleat/core/tensor/create.h"
+#include "pleat/core/tensor/trace.h"
 #include "pleat/core/tensor/transpose.h"
 #include "pleat/ops/elementwise/map_arrays.h"
 #include "pleat/ops/elementwise/types.h"
@@ -447,7 +448,7 @@ RangeDetails details_of(const AttentionProblem& p, double score_products, double
 AttentionResult attention_forward(const AttentionProblem& p, const Tensor& query, const Tensor& key,
                                   const Tensor& value, const Tensor& mask) {
   const NoGrad off_the_tape;
-  const RecordOp range(op, query, key, value);
+  const TracedCall range(op, {query, key, value});
   range.details([&] { return details_of(p, 1, 1); });
   return dispatch_floating(op, query.dtype(), [&]<class T>(Type<T>) {
     const Operands<T> operands(p, query, key, value, mask);

@@ -9,6 +9,7 @@
 #include "pleat/core/tensor/copy.h"
 #include "pleat/core/tensor/copy_bytes.h"
 #include "pleat/core/tensor/create.h"
+#include "pleat/core/tensor/trace.h"
 #include "pleat/ops/elementwise/arithmetic.h"
 #include "pleat/ops/index/indices.h"
 #include "pleat/ops/index/kernels.h"
@@ -70,7 +71,7 @@ void put_rows(const Tensor& x, std::size_t along, const Tensor& indices, const T
 }  // namespace
 
 void index_copy_into(const Tensor& x, int64_t dim, const Tensor& index, const Tensor& source) {
-  const RecordOp range("index_copy", x, index, source);
+  const TracedCall range("index_copy", {x, index, source});
   const NoGrad off_the_tape;
   const std::size_t along = index_dim("index_copy", dim, x, index);
   if (x.rank() == 0) return index_copy_into(at_least_1d(x), dim, at_least_1d(index), at_least_1d(source));
@@ -121,7 +122,7 @@ IndexPlaces index_places(const char* op, const Shape& shape, const std::vector<T
 }
 
 void index_put_into(const Tensor& x, const IndexPlaces& places, const Tensor& values, bool accumulate) {
-  const RecordOp range("index_put", x, values);
+  const TracedCall range("index_put", {x, values});
   const NoGrad off_the_tape;
   check_values("index_put", x, values);
   check<DeviceError>(places.rows.device() == x.device(),

@@ -13,6 +13,7 @@
 #include "pleat/core/parallel/parallel.h"
 #include "pleat/core/tensor/copy.h"
 #include "pleat/core/tensor/create.h"
+#include "pleat/core/tensor/trace.h"
 #include "pleat/ops/elementwise/arithmetic_functors.h"
 #include "pleat/ops/index/index.h"
 #include "pleat/ops/index/index_cuda.h"
@@ -81,7 +82,7 @@ void add_rows(T* to, const T* from, const int64_t* at, int64_t m, int64_t inner,
 }  // namespace
 
 Tensor index_select(const Tensor& x, int64_t dim, const Tensor& index) {
-  const RecordOp range("index_select", x, index);
+  const TracedCall range("index_select", {x, index});
   const NoGrad off_the_tape;
   const std::size_t along = index_dim("index_select", dim, x, index);
   if (x.rank() == 0) {
@@ -125,7 +126,7 @@ Tensor index_select(const Tensor& x, int64_t dim, const Tensor& index) {
 }
 
 void index_add_into(const Tensor& x, int64_t dim, const Tensor& index, const Tensor& source) {
-  const RecordOp range("index_add", x, index, source);
+  const TracedCall range("index_add", {x, index, source});
   const NoGrad off_the_tape;
   const std::size_t along = index_dim("index_add", dim, x, index);
   check<DeviceError>(source.device() == x.device(),

@@ -9,6 +9,7 @@
 #include "pleat/autograd/grad_mode.h"
 #include "pleat/core/tensor/create.h"
 #include "pleat/core/tensor/number.h"
+#include "pleat/core/tensor/trace.h"
 #include "pleat/ops/elementwise/arithmetic_kernels.h"
 #include "pleat/ops/matmul/matrices.h"
 
@@ -161,7 +162,7 @@ Tensor matmul_sum_to(const Tensor& a, const Tensor& b, const Shape& shape) {
   Shape kept = product;  // with the sizes of `shape`, and as many dimensions as the product
   std::fill(kept.begin(), kept.end() - 2, 1);
   std::copy(shape.begin(), shape.end(), kept.end() - static_cast<std::ptrdiff_t>(shape.size()));
-  const RecordOp range(kept == product ? "matmul" : "matmul_sum_to", a, b);
+  const TracedCall range(kept == product ? "matmul" : "matmul_sum_to", {a, b});
   const DType dtype = a.dtype();
   if (count(product) == 0) return zeros(shape, {.dtype = dtype, .device = a.device()});
   const Tensor y = kept == product
