@@ -6,7 +6,7 @@
 
 #include <nlohmann/json_fwd.hpp>
 
-#include "pleat/tests/op_cases/survey.h"
+#include "pleat/op_cases/survey.h"
 
 /// The survey of ops, `pleat-bench ops` and `compare_torch.py --only ops`: the calls of op_cases/survey.h
 /// with operands of three sizes.

@@ -42,7 +42,7 @@ tests_of() {
 
 # Prints the families of op cases that belong to a source file.
 families_of() {
-  [[ $1 =~ ^(ops|tests/op_cases)/ ]] || return 0
+  [[ $1 =~ ^(ops|op_cases|tests/op_cases)/ ]] || return 0
   tr '/._' '\n' <<<"$1" | grep -Fx "$families" || echo '*'
 }
 
@@ -73,7 +73,7 @@ say "rules of the sources"
 quietly rules ctest --test-dir "build/$preset" --label-regex '^sources$' --output-on-failure
 
 test_files=$(list tests | grep -E '_test(_[a-z]+)?\.(cpp|cu)$')
-families=$(list 'tests/op_cases/*_cases.cpp' | sed -E 's#.*/(.*)_cases\.cpp#\1#')
+families=$(list 'op_cases/*_cases.cpp' | sed -E 's#.*/(.*)_cases\.cpp#\1#')
 mapfile -t concerned < <(for file in "${sources[@]}"; do tests_of "$file" || true; done | sort -u)
 mapfile -t op_cases < <(for file in "${sources[@]}"; do families_of "$file"; done | sort -u)
 ((${#concerned[@]} + ${#op_cases[@]})) || { say "no test file belongs to the change" && exit; }

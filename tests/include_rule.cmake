@@ -26,13 +26,12 @@ set(allowed_onnx core ops autograd nn)
 set(allowed_train core ops autograd nn io data plot models onnx)
 set(allowed_dist core ops autograd nn)
 set(library core autograd ops nn io data profile plot models onnx train dist)
-set(allowed_bench ${library} examples tests/op_cases)
+set(allowed_bench ${library} examples op_cases)
 set(allowed_examples ${library})
-set(allowed_tests ${library} bench examples tests/op_cases)
-# The table of functions, which pleat-bench runs, too: all else in tests/ is for tests alone.
-set(allowed_tests/op_cases ${library} tests)
-set(folders ${library} bench examples tests)
-set(folder_of "^(tests/op_cases|[^/]+)")
+set(allowed_tests ${library} bench examples op_cases)
+set(allowed_op_cases ${library})
+set(folders ${library} bench examples op_cases tests)
+set(folder_of "^([^/]+)")
 # The one header outside the folders.
 set(allowed_pleat.h ${library})
 

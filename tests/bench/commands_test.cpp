@@ -3,9 +3,9 @@
 
 #include <nlohmann/json.hpp>
 
+#include "pleat/op_cases/op_case.h"
 #include "pleat/tests/bench/run.h"
 #include "pleat/tests/catch.h"
-#include "pleat/tests/op_cases/op_case.h"
 #include "pleat/tests/temporary_directory.h"
 
 using pleat::test::has;

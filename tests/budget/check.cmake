@@ -28,7 +28,7 @@ foreach(folder IN LISTS library)
 endforeach()
 set(lines_library ${all})
 set(units_library ${units})
-foreach(folder bench tests examples)
+foreach(folder bench op_cases tests examples)
   count_lines(lines_${folder} ${ROOT}/${folder}/*.h ${ROOT}/${folder}/*.cpp ${ROOT}/${folder}/*.cu ${ROOT}/${folder}/*.py
     ${ROOT}/${folder}/*.cmake)
 endforeach()

@@ -103,7 +103,7 @@ MUTATIONS = [
              "const StreamId stream{device.index, nullptr};", STREAMS),
     # core: graphs
     Mutation("handles_of_all_threads", "stream order", "core/kernels/handle_pool.h",
-             "  thread_local Own own;", "  static Own own;", "cuda: threads multiply*"),
+             "  thread_local ThreadObject<Own> own;", "  static ThreadObject<Own> own;", "cuda: threads multiply*"),
     Mutation("memory_of_graph_not_held", "record_stream", "core/memory/block_cache.cpp",
              "if (!block->is_segment() || held_.contains(block->stream)) continue;",
              "if (!block->is_segment()) continue;", "[graph]"),
@@ -149,7 +149,7 @@ MUTATIONS = [
     Mutation("planes_of_dy_not_merged", "size or leading dimension", "ops/conv/cuda/unfold_nchw.cu",
              "      leading = slice.columns();\n", "", CONV),
     Mutation("depthwise_parts_forgotten", "workspace", "ops/conv/cuda/depthwise.cu",
-             "scratch_on<Sum<T>>(p.device, plan.parts * dw.numel());",
+             "scratch_on<Sum<T>>(p.device, shares.parts * dw.numel());",
              "scratch_on<Sum<T>>(p.device, dw.numel());", CONV),
     Mutation("conv_on_current_device", "device guard", "ops/conv/cuda/conv_cudnn.cpp",
              "  const cuda::DeviceGuard guard(device);\n  const cudnnHandle_t handle", "  const cudnnHandle_t handle",
@@ -212,7 +212,7 @@ MUTATIONS = [
              "const auto at = [&](std::size_t start) { return words.data() + start; };", "devices: pool"),
     Mutation("mean_of_an_image_not_shared", "barrier", "ops/image/image.cu",
              "    block.share(sum, all);\n", "", "device: images are changed alike"),
-    Mutation("outside_class_read_by_host", "host-device pointer", "ops/loss/class_loss.cu",
+    Mutation("outside_class_read_by_host", "host-device pointer", "ops/loss/kernels.cu",
              "first.item<int64_t>(), view.targets", "*first.data<int64_t>(), view.targets", "devices: loss"),
     Mutation("indices_of_pool_in_wrong_order", "size or leading dimension", "ops/pool/kernels.cpp",
              "PixelOrder(dx, format),\n                                            image_steps(dy),\n"

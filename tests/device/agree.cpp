@@ -7,9 +7,9 @@
 #include "pleat/autograd/gradcheck.h"
 #include "pleat/core/base/error.h"
 #include "pleat/core/device/cuda.h"
+#include "pleat/op_cases/layouts.h"
 #include "pleat/tests/catch.h"
 #include "pleat/tests/gpu.h"
-#include "pleat/tests/layouts.h"
 #include "pleat/tests/relative_error.h"
 
 namespace pleat::test {

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "pleat/tests/op_cases/inputs.h"
+#include "pleat/op_cases/inputs.h"
 
 /// The same computation on the CPU and on a GPU.
 

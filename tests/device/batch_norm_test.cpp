@@ -4,12 +4,12 @@
 
 #include "pleat/autograd/backward.h"
 #include "pleat/core/base/error.h"
+#include "pleat/op_cases/layouts.h"
 #include "pleat/ops/norm/implementation.h"
 #include "pleat/ops/norm/norm.h"
 #include "pleat/tests/catch.h"
 #include "pleat/tests/device/agree.h"
 #include "pleat/tests/gpu.h"
-#include "pleat/tests/layouts.h"
 #include "pleat/tests/relative_error.h"
 
 using namespace pleat;

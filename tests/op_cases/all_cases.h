@@ -1,7 +1,7 @@
 #pragma once
 
+#include "pleat/op_cases/op_case.h"
 #include "pleat/tests/catch.h"
-#include "pleat/tests/op_cases/op_case.h"
 
 /// Tests over all rows of the table.
 

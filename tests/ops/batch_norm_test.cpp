@@ -12,6 +12,7 @@
 #include "pleat/core/random/random.h"
 #include "pleat/core/tensor/copy.h"
 #include "pleat/core/tensor/create.h"
+#include "pleat/op_cases/layouts.h"
 #include "pleat/ops/elementwise/arithmetic_kernels.h"
 #include "pleat/ops/norm/implementation.h"
 #include "pleat/ops/shape/shape.h"
@@ -19,7 +20,6 @@
 #include "pleat/tests/catch.h"
 #include "pleat/tests/fixture.h"
 #include "pleat/tests/gpu.h"
-#include "pleat/tests/layouts.h"
 #include "pleat/tests/relative_error.h"
 
 using namespace pleat;

@@ -1,11 +1,11 @@
 #include "pleat/core/base/device.h"
+#include "pleat/op_cases/layouts.h"
 #include "pleat/ops/elementwise/limit.h"
 #include "pleat/ops/norm/batch_norm.h"
 #include "pleat/ops/norm/cuda/norm_cuda.h"
 #include "pleat/ops/norm/implementation.h"
 #include "pleat/tests/catch.h"
 #include "pleat/tests/gpu.h"
-#include "pleat/tests/layouts.h"
 
 using namespace pleat;
 using namespace pleat::test;

@@ -8,9 +8,9 @@
 #include "pleat/core/parallel/parallel.h"
 #include "pleat/core/tensor/copy.h"
 #include "pleat/core/tensor/create.h"
+#include "pleat/op_cases/layouts.h"
 #include "pleat/ops/elementwise/arithmetic_kernels.h"
 #include "pleat/tests/catch.h"
-#include "pleat/tests/layouts.h"
 #include "pleat/tests/relative_error.h"
 
 using namespace pleat;

@@ -9,12 +9,12 @@
 #include "pleat/core/base/error.h"
 #include "pleat/core/tensor/copy.h"
 #include "pleat/core/tensor/create.h"
+#include "pleat/op_cases/layouts.h"
 #include "pleat/ops/index/index.h"
 #include "pleat/ops/reduce/reduce.h"
 #include "pleat/ops/shape/shape.h"
 #include "pleat/tests/catch.h"
 #include "pleat/tests/fixture.h"
-#include "pleat/tests/layouts.h"
 #include "pleat/tests/relative_error.h"
 
 using namespace pleat;

@@ -13,13 +13,13 @@
 #include "pleat/core/parallel/parallel.h"
 #include "pleat/core/random/random.h"
 #include "pleat/core/tensor/create.h"
+#include "pleat/op_cases/layouts.h"
 #include "pleat/ops/elementwise/activation.h"
 #include "pleat/ops/elementwise/arithmetic.h"
 #include "pleat/ops/reduce/reduce.h"
 #include "pleat/ops/shape/shape.h"
 #include "pleat/tests/catch.h"
 #include "pleat/tests/fixture.h"
-#include "pleat/tests/layouts.h"
 #include "pleat/tests/relative_error.h"
 
 using namespace pleat;

@@ -3,12 +3,12 @@
 #include "pleat/core/base/error.h"
 #include "pleat/core/random/random.h"
 #include "pleat/core/tensor/create.h"
+#include "pleat/op_cases/layouts.h"
 #include "pleat/ops/conv/conv.h"
 #include "pleat/ops/matmul/matmul.h"
 #include "pleat/ops/shape/shape.h"
 #include "pleat/tests/catch.h"
 #include "pleat/tests/gpu.h"
-#include "pleat/tests/layouts.h"
 
 using namespace pleat;
 using Catch::Matchers::Contains;

@@ -8,9 +8,9 @@
 
 #include "pleat/core/base/format.h"
 #include "pleat/models/make_classifier.h"
+#include "pleat/op_cases/op_case.h"
+#include "pleat/op_cases/survey.h"
 #include "pleat/pleat.h"
-#include "pleat/tests/op_cases/op_case.h"
-#include "pleat/tests/op_cases/survey.h"
 
 namespace pleat::test {
 namespace {

@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <cmath>
 
+#include "pleat/op_cases/op_case.h"
 #include "pleat/ops/sample/deform_conv.h"
 #include "pleat/ops/sample/grid_sample.h"
 #include "pleat/ops/sample/roi_align.h"
-#include "pleat/tests/op_cases/op_case.h"
 
 namespace pleat::test {
 namespace {

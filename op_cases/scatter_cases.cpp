@@ -5,8 +5,8 @@
 #include <map>
 #include <numeric>
 
+#include "pleat/op_cases/op_case.h"
 #include "pleat/ops/index/scatter.h"
-#include "pleat/tests/op_cases/op_case.h"
 
 namespace pleat::test {
 namespace {

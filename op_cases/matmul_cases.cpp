@@ -4,11 +4,11 @@
 #include <cmath>
 #include <map>
 
+#include "pleat/op_cases/op_case.h"
 #include "pleat/ops/attention/attention.h"
 #include "pleat/ops/elementwise/compare.h"
 #include "pleat/ops/matmul/matmul.h"
 #include "pleat/ops/shape/shape.h"
-#include "pleat/tests/op_cases/op_case.h"
 
 namespace pleat::test {
 namespace {

@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <cmath>
 
+#include "pleat/op_cases/op_case.h"
 #include "pleat/ops/matmul/distance.h"
 #include "pleat/ops/norm/norm.h"
-#include "pleat/tests/op_cases/op_case.h"
 
 namespace pleat::test {
 namespace {

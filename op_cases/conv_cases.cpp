@@ -3,10 +3,10 @@
 #include <cmath>
 
 #include "pleat/core/tensor/create.h"
+#include "pleat/op_cases/op_case.h"
 #include "pleat/ops/conv/conv.h"
 #include "pleat/ops/conv/conv_norm_act.h"
 #include "pleat/ops/unfold/unfold.h"
-#include "pleat/tests/op_cases/op_case.h"
 
 namespace pleat::test {
 namespace {

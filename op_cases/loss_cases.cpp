@@ -4,8 +4,8 @@
 #include <cmath>
 
 #include "pleat/nn/loss.h"
+#include "pleat/op_cases/op_case.h"
 #include "pleat/ops/loss/loss.h"
-#include "pleat/tests/op_cases/op_case.h"
 
 namespace pleat::test {
 namespace {

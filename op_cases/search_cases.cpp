@@ -4,11 +4,11 @@
 #include <cmath>
 
 #include "pleat/core/tensor/create.h"
+#include "pleat/op_cases/op_case.h"
 #include "pleat/ops/index/index.h"
 #include "pleat/ops/index/multinomial.h"
 #include "pleat/ops/index/quantile.h"
 #include "pleat/ops/shape/shape.h"
-#include "pleat/tests/op_cases/op_case.h"
 
 namespace pleat::test {
 namespace {

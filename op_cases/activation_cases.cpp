@@ -4,8 +4,8 @@
 #include <cmath>
 
 #include "pleat/core/tensor/create.h"
+#include "pleat/op_cases/op_case.h"
 #include "pleat/ops/elementwise/activation.h"
-#include "pleat/tests/op_cases/op_case.h"
 
 namespace pleat::test {
 namespace {

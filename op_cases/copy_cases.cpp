@@ -3,8 +3,8 @@
 #include <cmath>
 
 #include "pleat/autograd/copy.h"
+#include "pleat/op_cases/op_case.h"
 #include "pleat/ops/elementwise/dropout.h"
-#include "pleat/tests/op_cases/op_case.h"
 
 namespace pleat::test {
 namespace {

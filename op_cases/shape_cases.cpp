@@ -1,8 +1,8 @@
 // Views.
 
 #include "pleat/autograd/copy.h"
+#include "pleat/op_cases/op_case.h"
 #include "pleat/ops/shape/shape.h"
-#include "pleat/tests/op_cases/op_case.h"
 
 namespace pleat::test {
 namespace {

@@ -2,10 +2,10 @@
 
 #include <algorithm>
 
+#include "pleat/op_cases/op_case.h"
 #include "pleat/ops/shape/join.h"
 #include "pleat/ops/shape/pad.h"
 #include "pleat/ops/shape/rearrange.h"
-#include "pleat/tests/op_cases/op_case.h"
 
 namespace pleat::test {
 namespace {

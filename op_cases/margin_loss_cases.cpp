@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "pleat/nn/loss.h"
-#include "pleat/tests/op_cases/op_case.h"
+#include "pleat/op_cases/op_case.h"
 
 namespace pleat::test {
 namespace {

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "pleat/op_cases/op_case.h"
 #include "pleat/ops/recurrent/recurrent.h"
-#include "pleat/tests/op_cases/op_case.h"
 
 namespace pleat::test {
 namespace {

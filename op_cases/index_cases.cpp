@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
+#include "pleat/op_cases/op_case.h"
 #include "pleat/ops/index/index.h"
-#include "pleat/tests/op_cases/op_case.h"
 
 namespace pleat::test {
 namespace {

@@ -3,9 +3,9 @@
 #include <cmath>
 
 #include "pleat/core/tensor/create.h"
+#include "pleat/op_cases/op_case.h"
 #include "pleat/ops/elementwise/compare.h"
 #include "pleat/ops/elementwise/math.h"
-#include "pleat/tests/op_cases/op_case.h"
 
 namespace pleat::test {
 namespace {

@@ -5,9 +5,9 @@
 #include <numeric>
 
 #include "pleat/core/tensor/create.h"
+#include "pleat/op_cases/op_case.h"
 #include "pleat/ops/reduce/reduce.h"
 #include "pleat/ops/shape/shape.h"
-#include "pleat/tests/op_cases/op_case.h"
 
 namespace pleat::test {
 namespace {

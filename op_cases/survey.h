@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "pleat/tests/op_cases/inputs.h"
+#include "pleat/op_cases/inputs.h"
 
 /// The calls that pleat-bench and compare_torch.py time, as Pleat and as PyTorch write them.
 

@@ -1,4 +1,4 @@
-#include "pleat/tests/op_cases/reference.h"
+#include "pleat/op_cases/reference.h"
 
 #include <algorithm>
 #include <cmath>

@@ -4,12 +4,12 @@
 #include <string>
 #include <vector>
 
-#include "pleat/tests/op_cases/inputs.h"
-#include "pleat/tests/op_cases/reference.h"
+#include "pleat/op_cases/inputs.h"
+#include "pleat/op_cases/reference.h"
 
 /// The table of public functions: a row says how a function is called and what it must give. Every test of
-/// this folder runs over all rows (all_cases.h), `pleat-bench ops` over those of pointwise functions (survey.h).
-/// A family of functions is a file `NAME_cases.cpp` beside this one.
+/// this folder runs over all rows (all_cases.h), `pleat-bench ops` over those of pointwise functions
+/// (survey.h). A family of functions is a file `NAME_cases.cpp` beside this one.
 
 namespace pleat::test {
 

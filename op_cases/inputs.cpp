@@ -1,4 +1,4 @@
-#include "pleat/tests/op_cases/inputs.h"
+#include "pleat/op_cases/inputs.h"
 
 namespace pleat::test {
 namespace {

@@ -4,10 +4,10 @@
 #include <cmath>
 
 #include "pleat/autograd/copy.h"
+#include "pleat/op_cases/op_case.h"
 #include "pleat/ops/elementwise/arithmetic.h"
 #include "pleat/ops/elementwise/math.h"
 #include "pleat/ops/elementwise/select.h"
-#include "pleat/tests/op_cases/op_case.h"
 
 namespace pleat::test {
 namespace {

@@ -4,9 +4,9 @@
 #include <cmath>
 #include <utility>
 
+#include "pleat/op_cases/op_case.h"
 #include "pleat/ops/interpolate/interpolate.h"
 #include "pleat/ops/pool/pool.h"
-#include "pleat/tests/op_cases/op_case.h"
 
 namespace pleat::test {
 namespace {

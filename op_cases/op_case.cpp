@@ -1,10 +1,10 @@
-#include "pleat/tests/op_cases/op_case.h"
+#include "pleat/op_cases/op_case.h"
 
 #include <cmath>
 
 #include "pleat/autograd/grad_mode.h"
+#include "pleat/op_cases/layouts.h"
 #include "pleat/ops/shape/shape.h"
-#include "pleat/tests/layouts.h"
 
 namespace pleat::test {
 

@@ -4,10 +4,10 @@
 #include <cmath>
 #include <numeric>
 
+#include "pleat/op_cases/op_case.h"
 #include "pleat/ops/index/index.h"
 #include "pleat/ops/reduce/scan.h"
 #include "pleat/ops/softmax/softmax.h"
-#include "pleat/tests/op_cases/op_case.h"
 
 namespace pleat::test {
 namespace {

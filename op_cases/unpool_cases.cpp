@@ -1,7 +1,7 @@
 // The way back from max pools.
 
+#include "pleat/op_cases/op_case.h"
 #include "pleat/ops/pool/pool.h"
-#include "pleat/tests/op_cases/op_case.h"
 
 namespace pleat::test {
 namespace {
