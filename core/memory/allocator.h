@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <memory>
 
+#include "pleat/core/base/checked_math.h"
 #include "pleat/core/base/device.h"
 
 namespace pleat {
@@ -27,10 +28,10 @@ struct AllocatorStatistics {
 /// is no such device.
 std::shared_ptr<std::byte> allocate(int64_t size, Device device = {});
 
-/// Room for n elements on the CPU.
+/// Room for n elements on the CPU. Throws ShapeError where their bytes are beyond int64.
 template <class T>
 std::shared_ptr<T> allocate_array(int64_t n) {
-  return std::reinterpret_pointer_cast<T>(allocate(n * static_cast<int64_t>(sizeof(T))));
+  return std::reinterpret_pointer_cast<T>(allocate(checked_multiply(n, sizeof(T), "allocate")));
 }
 
 /// The figures of a device's allocator.

@@ -8,6 +8,7 @@
 #include "pleat/core/base/error.h"
 #include "pleat/core/random/random.h"
 #include "pleat/core/tensor/create.h"
+#include "pleat/ops/index/index.h"
 #include "pleat/ops/index/kernels.h"
 #include "pleat/ops/shape/shape.h"
 #include "pleat/tests/catch.h"
