@@ -4,7 +4,6 @@
 #include <cstdint>
 #include <memory>
 
-#include "pleat/core/base/checked_math.h"
 #include "pleat/core/base/device.h"
 
 namespace pleat {
@@ -27,12 +26,6 @@ struct AllocatorStatistics {
 /// OutOfMemoryError with the figures, after having emptied the cache and tried again; DeviceError when there
 /// is no such device.
 std::shared_ptr<std::byte> allocate(int64_t size, Device device = {});
-
-/// Room for n elements on the CPU. Throws ShapeError where their bytes are beyond int64.
-template <class T>
-std::shared_ptr<T> allocate_array(int64_t n) {
-  return std::reinterpret_pointer_cast<T>(allocate(checked_multiply(n, sizeof(T), "allocate")));
-}
 
 /// The figures of a device's allocator.
 AllocatorStatistics allocator_statistics(Device device = {});

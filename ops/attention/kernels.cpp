@@ -11,7 +11,7 @@
 #include "pleat/autograd/grad_mode.h"
 #include "pleat/core/base/checked_math.h"
 #include "pleat/core/base/record_function.h"
-#include "pleat/core/memory/allocator.h"
+#include "pleat/core/memory/allocate_array.h"
 #include "pleat/core/parallel/parallel.h"
 #include "pleat/core/tensor/copy.h"
 #include "pleat/core/tensor/create.h"

@@ -12,7 +12,7 @@
 
 #include "pleat/core/base/checked_math.h"
 #include "pleat/core/base/simd.h"
-#include "pleat/core/memory/allocator.h"
+#include "pleat/core/memory/allocate_array.h"
 #include "pleat/ops/matmul/gemm_blocks.h"
 #include "pleat/ops/matmul/gemm_panels.h"
 

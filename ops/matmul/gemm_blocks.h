@@ -5,7 +5,7 @@
 #include <cstdint>
 
 #include "pleat/core/base/checked_math.h"
-#include "pleat/core/memory/allocator.h"
+#include "pleat/core/memory/allocate_array.h"
 #include "pleat/core/parallel/parallel.h"
 #include "pleat/core/tensor/convert.h"
 #include "pleat/ops/matmul/gemm.h"

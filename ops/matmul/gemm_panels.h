@@ -7,7 +7,7 @@
 
 #include "pleat/core/base/checked_math.h"
 #include "pleat/core/base/simd.h"
-#include "pleat/core/memory/allocator.h"
+#include "pleat/core/memory/allocate_array.h"
 #include "pleat/core/tensor/transpose.h"
 #include "pleat/ops/matmul/gemm.h"
 #include "pleat/ops/matmul/tile_product.h"

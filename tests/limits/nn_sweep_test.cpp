@@ -188,7 +188,6 @@ TEST_CASE("settings take integers from all over int64", "[limits]") {
     if (i[0] < 1000) parallel_chunks(i[0], [](int64_t) {});  // a caller who wants 2^62 of them waits for them
   });
   sweep("allocate", {100}, [](const Integers& i) { return allocate(i[0]) != nullptr; });
-  sweep("allocate_array", {100}, [](const Integers& i) { return allocate_array<double>(i[0]) != nullptr; });
   sweep("set_cache_limit", {100}, [](const Integers& i) { set_cache_limit(i[0]); });
   set_cache_limit(int64_t{1} << 30);
 }
