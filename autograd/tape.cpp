@@ -260,9 +260,21 @@ Tensor Saved::operator*() const {
   return alias_;
 }
 
+namespace {
+/// Whether a function is a view: its elements are what another function gave.
+bool shows_an_input(const std::vector<Tensor>& outputs, const std::vector<Derivative>& derivatives) {
+  for (const Derivative& derivative : derivatives)
+    for (const Tensor& input : derivative.inputs)
+      if (input.defined() && outputs.size() == 1 && outputs[0].defined() &&
+          input.impl().storage == outputs[0].impl().storage)
+        return true;
+  return false;
+}
+}  // namespace
+
 std::vector<Tensor> record(std::string name, std::vector<Tensor> outputs,
                            std::vector<Derivative> derivatives) {
-  if (anomaly_mode()) check_no_nan(name, "gave", outputs);
+  if (anomaly_mode() && !shows_an_input(outputs, derivatives)) check_no_nan(name, "gave", outputs);
   if (detail::call_observer != nullptr) [[unlikely]]
     report_call(name, outputs, derivatives);
   if (!grad_enabled()) {

@@ -255,7 +255,9 @@ std::vector<OpCase> make_conv() {
     shape[0] += 1;
     shape[1] += 1;
     wrong[1] = normal(shape);
-    c.refused = {{wrong, c.call, c.name + ": "}};
+    // What is made of a convolution and a norm names the part that refuses.
+    const bool is_fused = c.name.ends_with("_act") || c.name.starts_with("norm_");
+    c.refused = {{wrong, c.call, (is_fused ? "conv2d" : c.name) + ": "}};
   }
   return cases;
 }

@@ -11,6 +11,7 @@
 #include "pleat/autograd/tape.h"
 #include "pleat/core/base/checked_math.h"
 #include "pleat/core/base/format.h"
+#include "pleat/core/base/record_function.h"
 #include "pleat/ops/conv/call.h"
 #include "pleat/ops/conv/conv_kernels.h"
 #include "pleat/ops/conv/conv_norm_act.h"
@@ -192,7 +193,10 @@ FusedTensor batched_conv(const char* op, int64_t spatial_dims, const FusedTensor
   }
   const auto operands = typed(input.x, filters, shifts, options.format);
   const Tensor& bias = operands[2];
-  const Call call(op, {input.x, filters, shifts},
+  static constexpr std::array<const char*, 3> with_norm{"norm_act_conv1d", "norm_act_conv2d",
+                                                        "norm_act_conv3d"};
+  const Call call(input.norm == nullptr ? op : with_norm[static_cast<std::size_t>(spatial_dims - 1)],
+                  {input.x, filters, shifts},
                   [&] { return traced_options(op, spatial_dims, filters, options); });
   const auto [x, weight] = laid_out(
       operands[0], operands[1], [&] { return ops::forward_call(operands[0], operands[1], bias, options); });
@@ -329,11 +333,13 @@ FusedTensor fused_conv(const FusedTensor& x, const Tensor& weight, const Tensor&
 
 Tensor conv_norm_act(const Tensor& x, const Tensor& weight, const Tensor& bias, const BatchNormOperands& norm,
                      const ConvOptions& options) {
+  const RecordOp range("conv_norm_act", x, weight, bias);
   return value(fused_norm(fused_conv({x}, weight, bias, options, norm.options.training), norm, false));
 }
 
 Tensor norm_act_conv(const Tensor& x, const BatchNormOperands& norm, const Tensor& weight, const Tensor& bias,
                      const ConvOptions& options) {
+  const RecordOp range("norm_act_conv", x, weight, bias);
   // The norm changes its running statistics, so the convolution's operands are checked before it.
   const auto [input, filters, shifts] = typed(x, weight, bias, options.format);
   (void)ops::forward_call(input, filters, shifts, options);

@@ -202,9 +202,10 @@ TEST_CASE("fusion: convolutions read what a batch norm has not written", "[nn][c
     return ranges(net, x);
   };
   CHECK(names("winograd") == Names{"Sequential", "Conv2d", "conv2d", "BatchNorm2d", "batch_norm", "ReLU",
-                                   "Conv2d", "conv2d", "BatchNorm2d", "batch_norm"});
+                                   "Conv2d", "norm_act_conv2d", "conv2d", "BatchNorm2d", "batch_norm"});
   CHECK(names("reference") == Names{"Sequential", "Conv2d", "conv2d", "BatchNorm2d", "batch_norm", "ReLU",
-                                    "Conv2d", "conv2d", "batch_norm", "BatchNorm2d", "batch_norm"});
+                                    "Conv2d", "norm_act_conv2d", "conv2d", "batch_norm", "BatchNorm2d",
+                                    "batch_norm"});
 }
 
 TEST_CASE("fusion: chains of convolutions and batch norms train like single modules", "[nn][cpu]") {
