@@ -113,14 +113,6 @@ void follow(const Tensor& view, const Tensor& input);
 bool anything_to_record(std::initializer_list<Tensor> tensors);
 }  // namespace autograd
 
-/// `record` for an output that views its input's storage.
-template <class F>
-Tensor record_view(std::string name, const Tensor& output, const Tensor& input, F backward) {
-  Tensor result = record(std::move(name), output, {grad_of(input, std::move(backward))});
-  autograd::follow(result, input);
-  return result;
-}
-
 /// Whether an in-place function of `x` and `others` has to be recorded, by `replace_in_place`: while
 /// recording, when one of them requires a gradient, or the tensor that x is a view of.
 bool changes_tape(const Tensor& x, std::initializer_list<Tensor> others = {});

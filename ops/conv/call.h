@@ -10,6 +10,9 @@
 
 namespace pleat::ops {
 
+/// "conv1d", "conv2d" or "conv3d", by the shape of the weight. Throws ShapeError for another rank.
+const char* conv_name(const Shape& weight);
+
 /// One pass with its operands, checked: what an implementation is chosen for, and computes.
 struct ConvCall {
   const char* op = nullptr;

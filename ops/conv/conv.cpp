@@ -29,9 +29,6 @@
 namespace pleat {
 namespace {
 
-/// Of a checked weight.
-std::string op_name(const Tensor& w) { return "conv" + std::to_string(w.rank() - 2) + "d"; }
-
 Tensor backward_input(const Tensor& dy, const Tensor& w, const Shape& input_shape,
                       const ConvOptions& options);
 Tensor backward_weight(const Tensor& dy, const Tensor& x, const Shape& weight_shape,
@@ -56,7 +53,7 @@ Tensor forward(const Tensor& x, const Tensor& w, const Tensor& bias, const ConvO
         return backward_weight(dy, *x, shape, options);
       })};
   if (bias.defined()) derivatives.push_back(grad_of(bias, backward_bias));
-  return record(op_name(w), y, std::move(derivatives));
+  return record(ops::conv_name(w.shape()), y, std::move(derivatives));
 }
 
 /// Of what a norm makes of x, as one node: the gradient of the norm's result is not written where the
@@ -97,14 +94,15 @@ Tensor forward_normalized(const Tensor& x, const PendingNorm& norm, const Tensor
     }
     return grads;
   };
-  return record("norm_act_" + op_name(w), y, {Derivative{{x, norm.weight, norm.bias, w, bias}, gradients}});
+  return record(std::string("norm_act_") + ops::conv_name(w.shape()), y,
+                {Derivative{{x, norm.weight, norm.bias, w, bias}, gradients}});
 }
 
 Tensor backward_input(const Tensor& dy, const Tensor& w, const Shape& input_shape,
                       const ConvOptions& options) {
   const Tensor dx = ops::conv_backward_input(dy, w, input_shape, options);
   return record(
-      op_name(w) + "_backward_input", dx,
+      std::string(ops::conv_name(w.shape())) + "_backward_input", dx,
       {grad_of(dy, [w = saved(w), options](const Tensor& d) { return forward(d, *w, {}, options); }),
        grad_of(w, [dy = saved(dy), shape = w.shape(), options](const Tensor& d) {
          return backward_weight(*dy, d, shape, options);
@@ -115,7 +113,7 @@ Tensor backward_weight(const Tensor& dy, const Tensor& x, const Shape& weight_sh
                        const ConvOptions& options) {
   const Tensor dw = ops::conv_backward_weight(dy, x, weight_shape, options);
   return record(
-      op_name(dw) + "_backward_weight", dw,
+      std::string(ops::conv_name(dw.shape())) + "_backward_weight", dw,
       {grad_of(dy, [x = saved(x), options](const Tensor& d) { return forward(*x, d, {}, options); }),
        grad_of(x, [dy = saved(dy), shape = x.shape(), options](const Tensor& d) {
          return backward_input(*dy, d, shape, options);
@@ -322,13 +320,8 @@ Tensor conv3d(const Tensor& x, const Tensor& weight, const Tensor& bias, const C
 
 FusedTensor fused_conv(const FusedTensor& x, const Tensor& weight, const Tensor& bias,
                        const ConvOptions& options, bool before_norm) {
-  check<ShapeError>(weight.rank() >= 3 && weight.rank() <= 5,
-                    "conv: the weight needs 3 to 5 dimensions [K, C / groups, kernel...], got {}", weight);
-  const int64_t dims = weight.rank() - 2;
-  return batched_conv(dims == 1   ? "conv1d"
-                      : dims == 2 ? "conv2d"
-                                  : "conv3d",
-                      dims, x, weight, bias, options, before_norm);
+  const char* op = ops::conv_name(weight.shape());
+  return batched_conv(op, weight.rank() - 2, x, weight, bias, options, before_norm);
 }
 
 Tensor conv_norm_act(const Tensor& x, const Tensor& weight, const Tensor& bias, const BatchNormOperands& norm,

@@ -1,5 +1,8 @@
 #include "pleat/ops/conv/conv_kernels.h"
 
+#include <array>
+#include <utility>
+
 #include "pleat/core/base/format.h"
 #include "pleat/core/base/precision.h"
 #include "pleat/core/base/record_function.h"
@@ -15,10 +18,6 @@
 
 namespace pleat::ops {
 namespace {
-
-const char* op_name(int spatial_dims) {
-  return spatial_dims == 1 ? "conv1d" : spatial_dims == 2 ? "conv2d" : "conv3d";
-}
 
 int spatial_dims_of(const Shape& weight) {
   const auto dims = static_cast<int>(weight.size()) - 2;
@@ -64,6 +63,11 @@ Tensor operand(const Tensor& t, const Shape& reduced, DType dtype, ConvLayout la
 }
 
 }  // namespace
+
+const char* conv_name(const Shape& weight) {
+  constexpr std::array names{"conv1d", "conv2d", "conv3d"};
+  return names[static_cast<std::size_t>(spatial_dims_of(weight)) - 1];
+}
 
 ConvProblem solved_problem(const ConvProblem& problem, const ConvImplementation& implementation) {
   ConvProblem solved = problem;
@@ -168,10 +172,11 @@ ConvCall checked_call(ConvPass pass, const ConvOperand& input, const ConvOperand
                       const ConvOptions& options, const ConvOperand* output,
                       const ConvOperand* bias = nullptr) {
   const int dims = spatial_dims_of(weight.shape);
+  const char* op = conv_name(weight.shape);
   const std::string& name = named(options, pass);
-  return {.op = op_name(dims),
+  return {.op = op,
           .pass = pass,
-          .problem = make_conv_problem(op_name(dims), dims, input, weight, options, output, bias),
+          .problem = make_conv_problem(op, dims, input, weight, options, output, bias),
           .requested = name.empty() ? named(ConvPolicy::current(), pass) : name};
 }
 
@@ -224,19 +229,19 @@ Tensor run_chosen(const RecordOp& range, ConvCall call, ConvFusion* fusion) {
 
 Tensor conv_forward(const Tensor& x, const Tensor& w, const Tensor& bias, const ConvOptions& options,
                     ConvFusion* fusion) {
-  const RecordOp range(op_name(spatial_dims_of(w.shape())), x, w, bias);
+  const RecordOp range(conv_name(w.shape()), x, w, bias);
   return run_chosen(range, forward_call(x, w, bias, options), fusion);
 }
 
 Tensor conv_backward_input(const Tensor& dy, const Tensor& w, const Sizes& input_shape,
                            const ConvOptions& options, ConvFusion* fusion) {
-  const RecordOp range(op_name(spatial_dims_of(w.shape())), "_backward_input", dy, w);
+  const RecordOp range(conv_name(w.shape()), "_backward_input", dy, w);
   return run_chosen(range, backward_input_call(dy, w, input_shape, options), fusion);
 }
 
 Tensor conv_backward_weight(const Tensor& dy, const Tensor& x, const Sizes& weight_shape,
                             const ConvOptions& options, ConvFusion* fusion) {
-  const RecordOp range(op_name(spatial_dims_of(weight_shape)), "_backward_weight", dy, x);
+  const RecordOp range(conv_name(weight_shape), "_backward_weight", dy, x);
   return run_chosen(range, backward_weight_call(dy, x, weight_shape, options), fusion);
 }
 

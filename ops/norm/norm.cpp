@@ -206,8 +206,8 @@ Tensor batch_norm(const Tensor& x, const Tensor& weight, const Tensor& bias, con
 
 FusedTensor fused_norm(const FusedTensor& x, const BatchNormOperands& norm, bool before_conv) {
   FusedTensor y = x;
-  // Those who watch are told of a batch norm's result.
-  const bool may_stay = before_conv && detail::call_observer == nullptr;
+  // Those who watch are told of a batch norm's result, and Autocast casts it for the convolution.
+  const bool may_stay = before_conv && detail::call_observer == nullptr && !autocast_dtype();
   const Tensor result = batch_norm("batch_norm", x.x, norm, x.moments.get(), may_stay ? &y.norm : nullptr);
   return result.defined() ? FusedTensor{result} : y;
 }
