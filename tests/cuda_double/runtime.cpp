@@ -5,7 +5,6 @@
 #include <cstdlib>
 #include <cstring>
 
-#include "block.h"
 #include "finding.h"
 #include "graph.h"
 #include "launch.h"
@@ -44,7 +43,7 @@ std::string kernel_name(const std::string& function) {
 }
 
 cudaError_t launch(const cudaLaunchConfig_t& config, const std::string& name, std::size_t bytes,
-                   std::function<void()> kernel) {
+                   std::function<void()> grid) {
   const Guard guard(lock());
   watch_faults();
   if (standing() != cudaSuccess) return answer(standing());
@@ -63,10 +62,7 @@ cudaError_t launch(const cudaLaunchConfig_t& config, const std::string& name, st
     finding(name + " is launched on device " + std::to_string(current_device()) +
             " into a stream of device " + std::to_string(stream.device));
   ++counted().launches;
-  enqueue(stream, {.what = name,
-                   .run = [name, blocks, threads,
-                           kernel = std::move(kernel)] { run_grid(name, blocks, threads, kernel); },
-                   .is_kernel = true});
+  enqueue(stream, {.what = name, .run = std::move(grid), .is_kernel = true});
   return cudaSuccess;
 }
 

@@ -85,8 +85,12 @@ cudaError_t cudaLaunchKernelEx(const cudaLaunchConfig_t* config, void (*kernel)(
   using Arguments = std::tuple<std::decay_t<Expected>...>;
   static_assert((std::is_trivially_copyable_v<std::decay_t<Expected>> && ...),
                 "arguments of a kernel are copied byte by byte");
-  return cuda_double::launch(*config, cuda_double::kernel_name(__PRETTY_FUNCTION__), sizeof(Arguments),
-                             [kernel, arguments = Arguments(static_cast<std::decay_t<Expected>>(given)...)] {
-                               std::apply(kernel, arguments);
+  const std::string name = cuda_double::kernel_name(__PRETTY_FUNCTION__);
+  const auto thread = [kernel, arguments = Arguments(static_cast<std::decay_t<Expected>>(given)...)] {
+    std::apply(kernel, arguments);
+  };
+  return cuda_double::launch(*config, name, sizeof(Arguments),
+                             [name, thread, blocks = config->gridDim, threads = config->blockDim] {
+                               cuda_double::run_grid(name, blocks, threads, thread);
                              });
 }

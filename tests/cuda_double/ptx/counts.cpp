@@ -1,0 +1,132 @@
+#include "pleat/tests/cuda_double/ptx/counts.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <fstream>
+#include <map>
+#include <mutex>
+#include <numeric>
+
+namespace cuda_double::ptx {
+namespace {
+
+struct Books {
+  std::mutex mutex;
+  bool open = false;
+  struct Page {
+    Counter counter;
+    std::shared_ptr<const Program> program;
+  };
+  std::map<std::string, Page> pages;  // by the kernel's symbol
+
+  Books();
+};
+Books& books() {
+  static auto* result = new Books;
+  return *result;
+}
+
+void write_table() { std::ofstream(std::getenv("PLEAT_PTX_COUNTS")) << table_of(kernel_counts()); }
+Books::Books() {
+  const char* const file = std::getenv("PLEAT_PTX_COUNTS");
+  if (file == nullptr || *file == '\0') return;
+  open = true;
+  std::atexit(write_table);
+}
+
+KernelCount summed(const Counter& counter, const Program& program) {
+  KernelCount result;
+  result.name = program.name;
+  result.symbol = program.symbol;
+  result.launches = counter.launches;
+  result.threads = counter.threads;
+  result.blocks = counter.blocks;
+  result.shared_bytes = counter.shared_bytes;
+  result.local_bytes = program.frame_bytes;
+  for (std::size_t i = 0; i < counter.of.size(); ++i) {
+    const InstructionCount& each = counter.of[i];
+    const auto kind = static_cast<std::size_t>(program.code[i].kind);
+    result.thread_instructions[kind] += each.threads;
+    result.warp_instructions[kind] += each.warps;
+    result.sectors += each.sectors;
+    result.fewest_sectors += each.fewest;
+    result.shared_accesses += each.accesses;
+    result.conflicts += each.passes;
+    result.divergences += each.divergences;
+  }
+  return result;
+}
+
+double ratio(uint64_t a, uint64_t b) { return b == 0 ? 0 : static_cast<double>(a) / static_cast<double>(b); }
+
+/// Without what all names have, and without parameters.
+std::string short_name(std::string name) {
+  for (const char* const part : {"void ", "pleat::", "(anonymous namespace)::", "ops::"})
+    for (std::size_t at = 0; (at = name.find(part)) != std::string::npos;)
+      name.erase(at, std::string(part).size());
+  if (const std::size_t parameters = name.rfind(">("); parameters != std::string::npos)
+    name.erase(parameters + 1);
+  return name;
+}
+
+}  // namespace
+
+uint64_t KernelCount::all_thread_instructions() const {
+  return std::accumulate(thread_instructions.begin(), thread_instructions.end(), uint64_t{0});
+}
+
+void start_counting() {
+  const std::lock_guard guard(books().mutex);
+  books().open = true;
+}
+void reset_kernel_counts() {
+  const std::lock_guard guard(books().mutex);
+  books().pages.clear();
+}
+
+Counter* counter_of(const std::shared_ptr<const Program>& program) {
+  const std::lock_guard guard(books().mutex);
+  if (!books().open) return nullptr;
+  Books::Page& page = books().pages[program->symbol];
+  page.program = program;
+  page.counter.of.resize(program->code.size());
+  return &page.counter;
+}
+
+std::vector<KernelCount> kernel_counts() {
+  const std::lock_guard guard(books().mutex);
+  std::vector<KernelCount> result;
+  for (const auto& [symbol, page] : books().pages) result.push_back(summed(page.counter, *page.program));
+  std::sort(result.begin(), result.end(),
+            [](const KernelCount& a, const KernelCount& b) { return a.name < b.name; });
+  return result;
+}
+
+std::string table_of(const std::vector<KernelCount>& counts) {
+  std::string result =
+      "launches    threads  instructions per thread: all, integer, real, conversion, move, memory, control"
+      "   sectors/fewest  conflicts/access  divergences/warp  shared  local  kernel\n";
+  for (const KernelCount& each : counts) {
+    const auto per_thread = [&](std::initializer_list<Kind> some) {
+      uint64_t all = 0;
+      for (const Kind kind : some) all += each.thread_instructions[static_cast<std::size_t>(kind)];
+      return ratio(all, each.threads);
+    };
+    std::array<char, 256> line{};
+    std::snprintf(line.data(), line.size(),
+                  "%8llu %10llu %9.1f %8.1f %7.1f %7.1f %7.1f %7.1f %7.1f %8.3f %8.3f %8.2f %6zu %6zu  ",
+                  static_cast<unsigned long long>(each.launches),
+                  static_cast<unsigned long long>(each.threads),
+                  ratio(each.all_thread_instructions(), each.threads), per_thread({Kind::integer}),
+                  per_thread({Kind::real}), per_thread({Kind::conversion}), per_thread({Kind::move}),
+                  per_thread({Kind::global, Kind::shared, Kind::local, Kind::parameter}),
+                  per_thread({Kind::control, Kind::meeting}), ratio(each.sectors, each.fewest_sectors),
+                  ratio(each.conflicts, each.shared_accesses),
+                  ratio(each.divergences * warp_size, each.threads), each.shared_bytes, each.local_bytes);
+    result += line.data() + short_name(each.name) + "\n";
+  }
+  return result;
+}
+
+}  // namespace cuda_double::ptx
