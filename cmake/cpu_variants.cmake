@@ -15,7 +15,7 @@ include(GNUInstallDirs)
 set(pleat_variants_can_be OFF)
 if(CMAKE_SYSTEM_NAME STREQUAL "Linux" AND CMAKE_SYSTEM_PROCESSOR MATCHES "^(x86_64|AMD64)$" AND
    CMAKE_SIZEOF_VOID_P EQUAL 8 AND CMAKE_CXX_COMPILER_ID MATCHES "^(GNU|Clang)$" AND
-   NOT CMAKE_CXX_FLAGS MATCHES "-march=" AND NOT PLEAT_CUDA STREQUAL "DOUBLE")
+   NOT CMAKE_CXX_FLAGS MATCHES "-march=" AND NOT PLEAT_CUDA_DOUBLED)
   set(pleat_variants_can_be ON)
 endif()
 cmake_dependent_option(PLEAT_CPU_VARIANTS "Build variants of the shared library for newer x86-64 processors" ON

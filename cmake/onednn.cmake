@@ -5,7 +5,7 @@ include(PleatOneDnn)
 
 option(PLEAT_ONEDNN "Offer oneDNN's convolutions and batch norms when it is found" ON)
 set(PLEAT_WITH_ONEDNN OFF)
-if(PLEAT_ONEDNN AND NOT PLEAT_CUDA STREQUAL "DOUBLE")  # which repeats nothing of the CPU's
+if(PLEAT_ONEDNN AND NOT PLEAT_CUDA_DOUBLED)  # which repeats nothing of the CPU's
   pleat_find_onednn()
   if(TARGET pleat_onednn::dnnl)
     set(PLEAT_WITH_ONEDNN ON)

@@ -258,15 +258,20 @@ TEST_CASE("PTX: an insertion, a choice by sign, a table of three bits") {
     addc.u32 %r5, 5, 6;
     sub.cc.u32 %r6, 0, 1;
     subc.u32 %r7, 5, 2;
+    mad.lo.cc.u32 %r8, 0x80000000, 2, 5;
+    madc.hi.u32 %r9, 0x80000000, 2, 6;
     add.u32 %r0, %r1, %r2;
     add.u32 %r0, %r0, %r3;
     mad.lo.u32 %r0, %r5, 100, %r0;
     mad.lo.u32 %r0, %r7, 10000, %r0;
+    mad.lo.u32 %r0, %r8, 100000, %r0;
+    mad.lo.u32 %r0, %r9, 1000000, %r0;
     cvt.u64.u32 %d0, %r0;
     st.global.u64 [%d33], %d0;)"),
                             {}, 16, 16);
   for (uint32_t i = 0; i < 16; ++i)
-    CHECK(y[i] == static_cast<uint32_t>((0xfffff0ffu | i << 8) + 2 + (i ^ 12u ^ 10u) + 1200 + 20000));
+    CHECK(y[i] == static_cast<uint32_t>((0xfffff0ffu | i << 8) + 2 + (i ^ 12u ^ 10u) + 1200 + 20000 + 500000 +
+                                        7000000));
 }
 
 namespace {

@@ -190,32 +190,43 @@ struct ByTable {
   }
 };
 
-/// add.cc, addc, sub.cc, subc: a sum with the carry of the instruction before.
-template <class T, bool subtracts, bool takes, bool gives>
+// A sum with the carry of the instruction before: what in.mode says of it.
+constexpr uint8_t subtracts = 1, takes_carry = 2, gives_carry = 4, low_product = 8, high_product_part = 16;
+
+template <class T>
 void with_carry(Warp& warp, const Instruction& in) {
-  const T* const a = warp.at<T>(in.slot[1]);
-  const T* const b = warp.at<T>(in.slot[2]);
-  T* const to = warp.at<T>(in.slot[0]);
+  const bool multiplies = (in.mode & (low_product | high_product_part)) != 0;
+  const bool minus = (in.mode & subtracts) != 0;
   for_lanes(warp.mask, [&](unsigned i) {
+    const auto source = [&](unsigned k) { return warp.at<T>(in.slot[k])[i]; };
+    T first = source(1);
+    if (multiplies)
+      first = (in.mode & low_product) != 0 ? product(first, source(2)) : high_product(first, source(2));
     // a - b is a + ~b + 1, and a borrow the lack of a carry.
-    const T second = subtracts ? static_cast<T>(~b[i]) : b[i];
+    const T second = minus ? static_cast<T>(~source(2)) : source(multiplies ? 3 : 2);
     const bool carried = (warp.carry >> i & 1u) != 0;
-    const T one = takes ? carried != subtracts : subtracts;
-    const auto all = static_cast<UnsignedWide>(a[i]) + second + one;
+    const T one = (in.mode & takes_carry) != 0 ? carried != minus : minus;
+    const auto all = static_cast<UnsignedWide>(first) + second + one;
     const bool over = (all >> bits<T>) != 0;
-    to[i] = static_cast<T>(all);
-    if (gives) warp.carry = (warp.carry & ~(1u << i)) | static_cast<uint32_t>(over != subtracts) << i;
+    warp.at<T>(in.slot[0])[i] = static_cast<T>(all);
+    if ((in.mode & gives_carry) != 0)
+      warp.carry = (warp.carry & ~(1u << i)) | static_cast<uint32_t>(over != minus) << i;
   });
 }
-template <bool subtracts>
-Choice carry_choice(const Opcode& op, bool takes) {
-  return with_bits(size_of(op.type()), [&](auto t) -> Choice {
+Choice carry_choice(const Opcode& op, Instruction& in) {
+  const std::string_view base = op.base();
+  const bool multiplies = base.starts_with("mad"), takes = base.ends_with('c');
+  if (multiplies && op.has("wide")) return {};
+  in.mode = static_cast<uint8_t>((base.starts_with("sub") ? subtracts : 0) | (takes ? takes_carry : 0) |
+                                 (op.has("cc") ? gives_carry : 0) |
+                                 (!multiplies    ? 0
+                                  : op.has("lo") ? low_product
+                                                 : high_product_part));
+  return with_integer(op.type(), [&](auto t) -> Choice {
     using T = decltype(t);
-    const bool gives = op.has("cc");
-    const Handler run =
-        takes ? gives ? &with_carry<T, subtracts, true, true> : &with_carry<T, subtracts, true, false>
-              : &with_carry<T, subtracts, false, true>;
-    return {run, {sizeof(T), sizeof(T), sizeof(T)}, 3};
+    Choice result{&with_carry<T>, {}, static_cast<uint8_t>(multiplies ? 4 : 3)};
+    result.bytes.fill(sizeof(T));
+    return result;
   });
 }
 
@@ -386,11 +397,8 @@ Choice integer_choice(const Opcode& op, Instruction& in) {
   if (base == "selp" || base == "slct") return select_choice(op);
   in.kind = Kind::integer;
   if (const Choice choice = bits_choice(op); choice.run != nullptr) return choice;
-  if (op.has("sat")) return {};
-  if (base == "addc" || op.has("cc") ? base == "add" || base == "addc" : false)
-    return carry_choice<false>(op, base == "addc");
-  if (base == "subc" || op.has("cc") ? base == "sub" || base == "subc" : false)
-    return carry_choice<true>(op, base == "subc");
+  if (op.has("sat")) return {};  // of a sum
+  if (op.has("cc") || base == "addc" || base == "subc" || base == "madc") return carry_choice(op, in);
   if (base == "add") return same_type<Sum>(type, 2);
   if (base == "sub") return same_type<Difference>(type, 2);
   if (base == "mul") return multiplied<LowProduct, HighProduct, WideProduct>(op, false);

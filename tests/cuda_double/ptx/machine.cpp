@@ -140,6 +140,11 @@ bool depends_on_block(Special what) {
   return what == Special::block_x || what == Special::block_y || what == Special::block_z;
 }
 
+bool differs_by_lane(Special what) {
+  return what == Special::frame || (what >= Special::thread_x && what <= Special::thread_z) ||
+         what == Special::lane || (what >= Special::lanes_equal && what <= Special::lanes_from);
+}
+
 /// Writes the values that stay: at a launch all, before a further block those that are others there.
 void write_fixed(const Block& block, const Warp& warp, bool all) {
   for (const Fixed& fixed : block.program->fixed) {
@@ -148,8 +153,9 @@ void write_fixed(const Block& block, const Warp& warp, bool all) {
       warp.predicate(fixed.slot) = fixed.value != 0 ? all_lanes : 0;
       continue;
     }
+    uint64_t value = fixed_value(block, warp, 0, fixed);
     for (unsigned lane = 0; lane < warp_size; ++lane) {
-      const uint64_t value = fixed_value(block, warp, lane, fixed);
+      if (differs_by_lane(fixed.what)) value = fixed_value(block, warp, lane, fixed);
       std::memcpy(warp.file + fixed.slot + lane * fixed.bytes, &value, fixed.bytes);
     }
   }

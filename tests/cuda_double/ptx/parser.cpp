@@ -3,8 +3,10 @@
 #include <array>
 #include <cctype>
 #include <cstdlib>
+#include <deque>
 #include <map>
 #include <set>
+#include <sstream>
 #include <tuple>
 #include <utility>
 
@@ -70,6 +72,8 @@ namespace {
 struct Unsupported {
   std::string what;
 };
+
+const std::string refusal = "PTX that cannot be executed: ";
 
 bool is_space(char c) { return std::isspace(static_cast<unsigned char>(c)) != 0; }
 bool is_digit(char c) { return std::isdigit(static_cast<unsigned char>(c)) != 0; }
@@ -228,6 +232,35 @@ Opcode opcode_of(std::string_view text) {
   return result;
 }
 
+/// A mistake that PLEAT_PTX_MUTATION="kernel;part;n;from;to" makes: in the n-th statement that has `part`, of
+/// kernels whose names have `kernel`, `from` becomes `to`; without `from` the statement is left out.
+class Mutation {
+ public:
+  explicit Mutation(const std::string& symbol) {
+    const char* const given = std::getenv("PLEAT_PTX_MUTATION");
+    if (given == nullptr) return;
+    std::istringstream fields(given);
+    std::string kernel, number;
+    for (std::string* const field : {&kernel, &part_, &number, &from_, &to_})
+      std::getline(fields, *field, ';');
+    if (symbol.find(kernel) != std::string::npos) left_ = std::stoi(number);
+  }
+  /// The statement as it is then; it stays where it is.
+  std::string_view of(std::string_view statement) {
+    if (left_ == 0 || statement.find(part_) == std::string_view::npos || --left_ > 0) return statement;
+    std::string changed(statement);
+    if (from_.empty()) return {};
+    if (const std::size_t at = changed.find(from_); at != std::string::npos)
+      changed.replace(at, from_.size(), to_);
+    static auto* const all = new std::deque<std::string>;
+    return all->emplace_back(std::move(changed));
+  }
+
+ private:
+  std::string part_, from_, to_;
+  int left_ = 0;
+};
+
 /// A statement: "@!%p1 add.s32 %r1, %r2, 3".
 struct Statement {
   std::string_view text, guard, opcode;
@@ -300,7 +333,8 @@ struct Body {
 
 class Parser {
  public:
-  Parser(const Module& module, Program& program) : module_(module), program_(program) {
+  Parser(const Module& module, Program& program)
+      : module_(module), program_(program), mutation_(program.symbol) {
     constant(0, 1);  // the predicate that is always true has number 0
   }
 
@@ -755,7 +789,7 @@ class Parser {
         continue;
       }
       const std::size_t semicolon = std::min(rest.find(';'), rest.size());
-      statement(trimmed(rest.substr(0, semicolon)));
+      statement(mutation_.of(trimmed(rest.substr(0, semicolon))));
       rest.remove_prefix(std::min(semicolon + 1, rest.size()));
     }
   }
@@ -767,10 +801,10 @@ class Parser {
       else
         instruction(statement_of(text));
     } catch (const Unsupported& why) {
-      throw Unsupported{"PTX that cannot be executed: " + std::string(text) +
-                        (why.what.empty() ? "" : " (" + why.what + ")")};
+      if (why.what.starts_with(refusal)) throw;
+      throw Unsupported{refusal + std::string(text) + (why.what.empty() ? "" : " (" + why.what + ")")};
     } catch (const std::out_of_range&) {
-      throw Unsupported{"PTX that cannot be executed: " + std::string(text) + " (operands)"};
+      throw Unsupported{refusal + std::string(text) + " (operands)"};
     }
   }
 
@@ -786,8 +820,7 @@ class Parser {
     const auto place = [&](std::string_view name) {
       if (name.empty()) return static_cast<uint32_t>(program_.code.size());
       const auto found = own.labels.find(name);
-      if (found == own.labels.end())
-        throw Unsupported{"PTX that cannot be executed: no label " + std::string(name)};
+      if (found == own.labels.end()) throw Unsupported{refusal + "no label " + std::string(name)};
       return found->second;
     };
     for (const auto& [index, name] : own.branches) program_.code[index].target = place(name);
@@ -811,6 +844,7 @@ class Parser {
 
   const Module& module_;
   Program& program_;
+  Mutation mutation_;
   std::vector<Register> registers_;
   std::map<std::tuple<unsigned, Special, uint64_t>, uint32_t> fixed_;
   std::vector<std::size_t> dynamic_;  ///< of program_.fixed: places in dynamic shared memory
