@@ -9,6 +9,7 @@
 
 #include "finding.h"
 #include "queue.h"
+#include "shared_watch.h"
 #include <sys/mman.h>
 #include <ucontext.h>
 
@@ -33,16 +34,9 @@ struct Fiber {
   ThreadPlace place;
 };
 
-/// What became of a piece of shared memory since the last barrier.
-struct Cell {
-  int writer = -1;       // thread; -1: none
-  int reader = -1;       // the last one
-  bool several = false;  // readers
-  bool written = false;  // ever
-};
 struct SharedArray {
   std::size_t bytes = 0;
-  std::map<std::size_t, Cell> cells;
+  SharedWatch watch;
 };
 
 struct Running {
@@ -60,8 +54,6 @@ std::deque<Fiber> fibers;  // deque: they stay where they are
 Fiber* current = nullptr;
 Running run;
 ThreadPlace outside;
-
-std::string name_of(int thread) { return "thread " + std::to_string(thread); }
 
 [[noreturn]] void kernel_finding(const std::string& text) { finding(*run.what + ": " + text); }
 
@@ -138,8 +130,7 @@ bool open_barrier() {
                    std::to_string(waiting) + " wait at __syncthreads");
   for (Fiber& fiber : fibers)
     if (fiber.state == State::at_barrier) fiber.state = State::ready;
-  for (auto& [first, array] : run.shared)
-    for (auto& [index, cell] : array.cells) cell = {-1, -1, false, cell.written};
+  for (auto& [first, array] : run.shared) array.watch.barrier();
   return true;
 }
 
@@ -241,29 +232,16 @@ void watch_shared(const void* first, std::size_t index, std::size_t size, std::s
   SharedArray& array = run.shared[first];
   if (array.bytes == 0) {
     array.bytes = array_bytes;
+    array.watch.begin_block(array_bytes, size);
     std::size_t all = 0;
     for (const auto& [begin, each] : run.shared) all += each.bytes;
     if (all > shared_bytes_most)
       kernel_finding(std::to_string(all) + " bytes of shared memory; a block has 48 KB");
   }
   if ((index + 1) * size > array_bytes) kernel_finding("reaches past the end of shared memory");
-  Cell& cell = array.cells[index * size];
-  const int thread = current->thread;
-  if (!writes && !cell.written)
-    kernel_finding(name_of(thread) + " reads shared memory that nobody has written");
-  if (cell.writer >= 0 && cell.writer != thread)
-    kernel_finding(name_of(thread) + (writes ? " writes" : " reads") + " shared memory that " +
-                   name_of(cell.writer) + " wrote, without a barrier between them");
-  if (writes) {
-    if (cell.several || (cell.reader >= 0 && cell.reader != thread))
-      kernel_finding(name_of(thread) +
-                     " writes shared memory that another thread read, without a barrier between them");
-    cell.writer = thread;
-    cell.written = true;
-  } else {
-    cell.several = cell.several || (cell.reader >= 0 && cell.reader != thread);
-    cell.reader = thread;
-  }
+  const auto use = writes ? SharedWatch::Use::write : SharedWatch::Use::read;
+  if (const char* const what = array.watch.touch(index * size, size, current->thread, use))
+    kernel_finding(array.watch.sentence(current->thread, what));
 }
 
 }  // namespace cuda_double

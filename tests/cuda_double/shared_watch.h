@@ -30,8 +30,11 @@ class SharedWatch {
       if (const char* const what = touch(cells_[i], {thread, meetings}, use)) return what;
     return nullptr;
   }
-  /// The thread that `what` speaks of beside the one that was given.
-  int other() const { return other_; }
+  /// What touch() returned last, with the threads that it speaks of.
+  std::string sentence(int thread, const char* what) const {
+    const std::string other = other_ < 0 ? "" : " (thread " + std::to_string(other_) + ")";
+    return "thread " + std::to_string(thread) + " " + what + other;
+  }
 
  private:
   struct Visitor {
@@ -59,6 +62,7 @@ class SharedWatch {
   }
 
   const char* touch(Cell& cell, const Visitor& visitor, Use use) {
+    other_ = -1;
     if (use != Use::write && cell.written_at < block_) return "reads shared memory that nobody has written";
     if (cell.written_at == now_ && !(cell.atomic && use == Use::atomic) && unordered(cell.writer, visitor)) {
       other_ = cell.writer.thread;
@@ -88,7 +92,7 @@ class SharedWatch {
   std::vector<Cell> cells_;
   std::size_t grain_ = 4;
   uint64_t now_ = 0, block_ = 0;
-  int other_ = 0;
+  int other_ = -1;
 };
 
 }  // namespace cuda_double

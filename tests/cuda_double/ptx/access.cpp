@@ -131,10 +131,7 @@ void enter_shared(const Warp& warp, const Instruction& in, Places& places) {
   for_lanes(warp.mask, [&](unsigned i) {
     const int thread = static_cast<int>(warp.number * warp_size + i);
     const char* const what = block.watch.touch(places.at[i], bytes, thread, use, warp.meetings);
-    if (what != nullptr)
-      fail(warp, in,
-           "thread " + std::to_string(thread) + " " + what + " (thread " +
-               std::to_string(block.watch.other()) + ")");
+    if (what != nullptr) fail(warp, in, block.watch.sentence(thread, what));
   });
   if (block.counter != nullptr) count_passes(warp, in, places);
   for (uint64_t& at : places.at) at += reinterpret_cast<uint64_t>(block.shared);

@@ -145,19 +145,29 @@ bool differs_by_lane(Special what) {
          what == Special::lane || (what >= Special::lanes_equal && what <= Special::lanes_from);
 }
 
+template <class T>
+void write_lanes_of(const Block& block, const Warp& warp, const Fixed& fixed) {
+  T* const to = warp.at<T>(fixed.slot);
+  if (!differs_by_lane(fixed.what)) {
+    std::fill_n(to, warp_size, static_cast<T>(fixed_value(block, warp, 0, fixed)));
+    return;
+  }
+  for (unsigned lane = 0; lane < warp_size; ++lane)
+    to[lane] = static_cast<T>(fixed_value(block, warp, lane, fixed));
+}
+
 /// Writes the values that stay: at a launch all, before a further block those that are others there.
 void write_fixed(const Block& block, const Warp& warp, bool all) {
   for (const Fixed& fixed : block.program->fixed) {
     if (!all && !depends_on_block(fixed.what)) continue;
-    if (fixed.bytes == 0) {
+    if (fixed.bytes == 0)
       warp.predicate(fixed.slot) = fixed.value != 0 ? all_lanes : 0;
-      continue;
-    }
-    uint64_t value = fixed_value(block, warp, 0, fixed);
-    for (unsigned lane = 0; lane < warp_size; ++lane) {
-      if (differs_by_lane(fixed.what)) value = fixed_value(block, warp, lane, fixed);
-      std::memcpy(warp.file + fixed.slot + lane * fixed.bytes, &value, fixed.bytes);
-    }
+    else if (fixed.bytes == 2)
+      write_lanes_of<uint16_t>(block, warp, fixed);
+    else if (fixed.bytes == 4)
+      write_lanes_of<uint32_t>(block, warp, fixed);
+    else
+      write_lanes_of<uint64_t>(block, warp, fixed);
   }
 }
 

@@ -452,10 +452,10 @@ class Parser {
     int64_t offset;
   };
   static Named name_and_offset(std::string_view text) {
-    const std::size_t plus = text.find('+');
-    if (plus == std::string_view::npos) return {trimmed(text), 0};
-    return {trimmed(text.substr(0, plus)),
-            std::strtoll(std::string(text.substr(plus + 1)).c_str(), nullptr, 0)};
+    Named result{trimmed(text.substr(0, text.find('+'))), 0};
+    for (std::size_t plus = text.find('+'); plus != std::string_view::npos; plus = text.find('+', plus + 1))
+      result.offset += std::strtoll(std::string(text.substr(plus + 1)).c_str(), nullptr, 0);
+    return result;
   }
 
   uint32_t source(std::string_view text, unsigned bytes) {
