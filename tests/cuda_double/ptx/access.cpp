@@ -15,7 +15,7 @@ using Use = SharedWatch::Use;
 
 /// Where the lanes of an access reach to; lanes that take no part have the address of one that does.
 struct Places {
-  alignas(64) std::array<uint64_t, warp_size> at{};
+  alignas(64) std::array<uint64_t, warp_size> at;  // find_addresses fills it
   uint64_t low = 0, high = 0;
   bool in_a_row = false;  ///< each lane behind the one before, and all take part
   bool same = false;      ///< all at one place
@@ -45,27 +45,35 @@ void find_addresses(const Warp& warp, const Instruction& in, uint32_t slot, Plac
     if ((warp.mask >> i & 1u) == 0) places.at[i] = first;
 }
 
+void check_alignment(const Warp& warp, const Instruction& in, uint64_t address) {
+  const uint64_t bytes = bytes_moved(in);
+  if ((address & (bytes - 1)) != 0)
+    fail(warp, in, "misaligned address " + hexadecimal(address) + " for " + std::to_string(bytes) + " bytes");
+}
+
 void measure(const Warp& warp, const Instruction& in, Places& places) {
   const uint64_t bytes = bytes_moved(in), first = places.at[0];
-  uint64_t low = first, high = first, ones = 0, from_row = 0, from_first = 0;
+  uint64_t from_row = 0, from_first = 0;
   for (unsigned i = 0; i < warp_size; ++i) {
-    const uint64_t at = places.at[i];
+    from_row |= places.at[i] ^ (first + i * bytes);
+    from_first |= places.at[i] ^ first;
+  }
+  places.same = from_first == 0;
+  places.in_a_row = from_row == 0 && warp.mask == all_lanes;
+  places.low = first;
+  places.high = first + (places.in_a_row ? (warp_size - 1) * bytes : 0);
+  check_alignment(warp, in, first);
+  if (places.same || places.in_a_row) return;
+  uint64_t low = first, high = first, ones = 0;
+  for (const uint64_t at : places.at) {
     low = std::min(low, at);
     high = std::max(high, at);
     ones |= at;
-    from_row |= at ^ (first + i * bytes);
-    from_first |= at ^ first;
   }
   places.low = low;
   places.high = high;
-  places.in_a_row = from_row == 0 && warp.mask == all_lanes;
-  places.same = from_first == 0;
-  if ((ones & (bytes - 1)) == 0) return;
-  for_lanes(warp.mask, [&](unsigned i) {
-    if ((places.at[i] & (bytes - 1)) != 0)
-      fail(warp, in,
-           "misaligned address " + hexadecimal(places.at[i]) + " for " + std::to_string(bytes) + " bytes");
-  });
+  if ((ones & (bytes - 1)) != 0)
+    for_lanes(warp.mask, [&](unsigned i) { check_alignment(warp, in, places.at[i]); });
 }
 
 /// Sectors of global memory that a warp asks for, and the fewest that could hold the bytes.
@@ -210,6 +218,17 @@ void find_places(const Warp& warp, const Instruction& in, uint32_t slot, Places&
 template <class M>
 M* memory_at(uint64_t address) {
   return reinterpret_cast<M*>(address);
+}
+
+/// Of one parameter or constant by its name: all lanes read the same.
+template <class M, class R>
+void load_named(Warp& warp, const Instruction& in) {
+  const uint64_t address = *warp.at<uint64_t>(in.slot[in.count]) + static_cast<uint64_t>(in.number);
+  check_alignment(warp, in, address);
+  for (unsigned k = 0; k < in.count; ++k) {
+    const R value = static_cast<R>(memory_at<M>(address)[k]);
+    write_lanes<R>(warp, in.slot[k], [&](unsigned) { return value; });
+  }
 }
 
 template <class M, class R>
@@ -360,7 +379,7 @@ Choice atomic_sum(Type type, Instruction& in) {
 
 }  // namespace
 
-Choice access_choice(const Opcode& op, Instruction& in, unsigned register_bytes) {
+Choice access_choice(const Opcode& op, Instruction& in, unsigned register_bytes, bool named) {
   const std::string_view base = op.base();
   const bool loads = base == "ld" || base == "ldu", stores = base == "st";
   if (!loads && !stores) return {};
@@ -370,7 +389,13 @@ Choice access_choice(const Opcode& op, Instruction& in, unsigned register_bytes)
   in.count = op.has("v4") ? 4 : op.has("v2") ? 2 : 1;
   in.element = static_cast<uint8_t>(size_of(op.type()));
   Choice result = with_memory(op.type(), register_bytes, [&](auto m, auto r) -> Choice {
-    return {loads ? &load<decltype(m), decltype(r)> : &store<decltype(m), decltype(r)>, {}, 0};
+    using M = decltype(m);
+    using R = decltype(r);
+    return {!loads                                  ? &store<M, R>
+            : named && in.space == Space::parameter ? &load_named<M, R>
+                                                    : &load<M, R>,
+            {},
+            0};
   });
   std::fill_n(result.bytes.begin(), in.count, static_cast<uint8_t>(register_bytes));
   result.bytes[in.count] = 8;

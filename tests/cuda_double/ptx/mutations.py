@@ -93,7 +93,11 @@ def run(program, tests, mutation=None):
     if mutation:
         fields = (mutation.kernel, mutation.part, str(mutation.number), mutation.old, mutation.new)
         environment["PLEAT_PTX_MUTATION"] = ";".join(fields)
-    done = subprocess.run([program, tests], env=environment, capture_output=True, text=True, errors="replace", timeout=900)
+    try:
+        done = subprocess.run([program, tests], env=environment, capture_output=True, text=True, errors="replace",
+                              timeout=300)
+    except subprocess.TimeoutExpired:
+        return "it does not end"
     if done.returncode == 0:
         return ""
     said = done.stdout + done.stderr

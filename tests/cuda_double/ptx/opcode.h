@@ -65,8 +65,9 @@ Choice real_choice(const Opcode& op, Instruction& in);
 Choice packing_choice(unsigned bytes, unsigned parts, bool unpacks, Instruction& in);
 Choice comparing_choice(const Opcode& op, Instruction& in);
 Choice conversion_choice(const Opcode& op, Instruction& in, unsigned to_register, unsigned from_register);
-/// Of loads and stores; the registers' size may be more than that of the numbers.
-Choice access_choice(const Opcode& op, Instruction& in, unsigned register_bytes);
+/// Of loads and stores; the registers' size may be more than that of the numbers. `named`: the address is a
+/// variable's, and of all threads.
+Choice access_choice(const Opcode& op, Instruction& in, unsigned register_bytes, bool named);
 Choice atomic_choice(const Opcode& op, Instruction& in);
 /// What comes after an instruction: the next one, or one that it names, or none.
 enum class BranchKind : uint8_t { none, branch, table, end };

@@ -537,6 +537,11 @@ class Parser {
     return found == none ? otherwise : registers_[found].bytes;
   }
 
+  /// Whether an address is that of a variable that all threads share.
+  bool is_named(std::string_view address) {
+    const std::string_view name = name_and_offset(address.substr(1, address.size() - 2)).name;
+    return find_register(name) == none && symbol(name).where != Special::frame;
+  }
   void access(const Statement& from, const Opcode& op) {
     const bool loads = op.base() != "st";
     std::string_view moved = from.operands.at(loads ? 0 : 1), place = from.operands.at(loads ? 1 : 0);
@@ -546,7 +551,7 @@ class Parser {
     for (const std::string_view name : registers)
       if (name != "_") bytes = register_bytes(name, bytes);
     Instruction in;
-    const Choice choice = access_choice(op, in, bytes);
+    const Choice choice = access_choice(op, in, bytes, is_named(place));
     if (choice.run == nullptr || registers.size() != in.count) throw Unsupported{""};
     for (unsigned k = 0; k < in.count; ++k)
       in.slot[k] = loads ? result(registers[k], bytes) : source(registers[k], bytes);
