@@ -233,7 +233,7 @@ Opcode opcode_of(std::string_view text) {
 }
 
 /// A mistake that PLEAT_PTX_MUTATION="kernel;part;n;from;to" makes: in the n-th statement that has `part`, of
-/// kernels whose names have `kernel`, `from` becomes `to`; without `from` the statement is left out.
+/// kernels whose names have `kernel`, `from` becomes `to`; without `from` the whole statement does.
 class Mutation {
  public:
   explicit Mutation(const std::string& symbol) {
@@ -248,9 +248,10 @@ class Mutation {
   /// The statement as it is then; it stays where it is.
   std::string_view of(std::string_view statement) {
     if (left_ == 0 || statement.find(part_) == std::string_view::npos || --left_ > 0) return statement;
-    std::string changed(statement);
-    if (from_.empty()) return {};
-    if (const std::size_t at = changed.find(from_); at != std::string::npos)
+    std::string changed(from_.empty() ? to_ : statement);
+    if (const std::size_t at = changed.find(from_); at == std::string::npos)
+      finding("PLEAT_PTX_MUTATION: no " + from_ + " in " + changed);
+    else if (!from_.empty())
       changed.replace(at, from_.size(), to_);
     static auto* const all = new std::deque<std::string>;
     return all->emplace_back(std::move(changed));
