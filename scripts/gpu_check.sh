@@ -15,7 +15,8 @@
 #                   checkout
 #   --only STAGES   some stages, separated by commas; without build, the programs
 #                   are those that are there
-#   --seconds N     all stages together end within these (590)
+#   --seconds N     all stages together end within these (590; more below 12
+#                   cores, on which nvcc takes longer)
 #   --quick         fewer timings, no compute-sanitizer
 #   --cpu           every stage on the CPU, to try the script itself; --dry-run is
 #                   the same
@@ -53,7 +54,7 @@ all_stages=(versions build smoke tests memcheck train dist formats torch ask rac
 smoke_checks=(copy elementwise reduction cublas unfold cudnn)
 questions=(batchnorm-after-unfold unfold-speed conv2d-vs-conv3d patches faster-convolution)
 
-deps='' build=$root/build/gpu_check results='' archive='' data='' shapes='' commit='' only='' seconds=590
+deps='' build=$root/build/gpu_check results='' archive='' data='' shapes='' commit='' only='' seconds=''
 quick=0 mode=gpu
 while [[ $# -gt 0 ]]; do
   case $1 in
@@ -69,6 +70,8 @@ while [[ $# -gt 0 ]]; do
   esac
   shift
 done
+cores=$(nproc 2>/dev/null || echo 2)
+: "${seconds:=$((cores < 12 ? 590 + 360 * (12 - cores) / cores : 590))}"
 [[ $seconds =~ ^[0-9]+$ ]] || wrong "--seconds needs a whole number, got $seconds"
 for place in "$deps" "$data" "$shapes"; do
   [[ -z $place || -e $place ]] || wrong "$place does not exist"
@@ -90,7 +93,6 @@ out=${results:-$build/results}
 mkdir -p "$out" || exit 1
 out=$(cd "$out" && pwd)
 begun=$SECONDS
-cores=$(nproc 2>/dev/null || echo 2)
 threads=$((cores < 16 ? cores : 16))
 tests=$build/tests/pleat_tests
 bench=$build/bench/pleat-bench
@@ -120,6 +122,9 @@ stop() {
   note stopped "by a signal, in ${running:-no stage}"
   exit 1
 }
+
+# GPUs that one process sees: of one that is divided (MIG), a single part.
+gpus() { timeout 30 nvidia-smi -L | awk '/^ +MIG/ { parts = 1 } /^GPU/ { ++n } END { print parts ? 1 : n }'; }
 
 # Runs a command of a stage within a limit of seconds and what is left of all: run NAME LIMIT COMMAND... Its output
 # goes into NAME.log. Sets `log`, `code`, 124 where it ran out of time, and `took`.
@@ -258,9 +263,33 @@ stage_versions() {
 
 python_folder() { python3 -c "$1" 2>/dev/null; }
 
+cmake_is_new() {
+  printf '3.24\n%s\n' "$(cmake --version 2>/dev/null | sed -n 's/^cmake version //p')" | sort -CV
+}
+
+# What is wrong with driver, nvcc and GPU together, with the remedy, in a line; nothing where they fit.
+mismatch() {
+  local nvcc driver made_for capability known
+  nvcc=$(command -v nvcc || echo /usr/local/cuda/bin/nvcc)
+  [[ -x $nvcc ]] || return 0 # configure says so
+  driver=$(timeout 30 nvidia-smi | sed -nE 's/.*CUDA Version: ([0-9.]+).*/\1/p' | head -n 1)
+  made_for=$("$nvcc" --version | sed -nE 's/.*release ([0-9.]+),.*/\1/p')
+  # Within a major version a driver runs what a newer nvcc compiled for its GPU.
+  if [[ -n $driver && -n $made_for && ${made_for%%.*} -gt ${driver%%.*} ]]; then
+    echo "the driver is for CUDA $driver and nvcc is $made_for: install the toolkit of CUDA ${driver%%.*}, or a newer driver"
+    return
+  fi
+  known=$("$nvcc" --list-gpu-arch 2>/dev/null)
+  for capability in $(timeout 30 nvidia-smi --query-gpu=compute_cap --format=csv,noheader | sort -u); do
+    [[ -z $known ]] || grep -qx "compute_${capability/./}" <<<"$known" ||
+      echo "nvcc $made_for does not know the GPU, of compute capability $capability: install another toolkit," \
+        "$([[ ${capability/./} -lt $(sed -n '1s/compute_//p' <<<"$known") ]] && echo an older || echo a newer) one"
+  done
+}
+
 find_tools() {
-  # CMake and Ninja may have come as Python packages; so may cuBLAS and cuDNN.
-  command -v cmake >/dev/null || PATH=$PATH:$(python_folder 'import cmake; print(cmake.CMAKE_BIN_DIR)')
+  # CMake and Ninja may have come as Python packages, CMake beside an older one of the system; so may cuBLAS and cuDNN.
+  cmake_is_new || PATH=$(python_folder 'import cmake; print(cmake.CMAKE_BIN_DIR)'):$PATH
   command -v ninja >/dev/null || PATH=$PATH:$(python_folder 'import ninja; print(ninja.BIN_DIR)')
   if [[ $mode == gpu && -z ${PLEAT_NVIDIA_ROOT:-} ]]; then
     PLEAT_NVIDIA_ROOT=$(python_folder 'import nvidia; print(list(nvidia.__path__)[0])')
@@ -374,6 +403,17 @@ reasons_of_tests() {
 
 count_tests() { grep -cE "^($1) " "$out/tests.log"; }
 
+# Each process takes up to 1.5 GB of the GPU's memory: libraries, and what a test allocates.
+tests_at_once() {
+  local memory n=$cores
+  if [[ $mode == gpu ]]; then
+    memory=$(timeout 30 nvidia-smi --query-gpu=memory.free --format=csv,noheader,nounits | head -n 1)
+    ((n > 8)) && n=8
+    [[ ! $memory =~ ^[0-9]+$ ]] || ((memory / 1500 >= n)) || n=$((memory / 1500))
+  fi
+  echo $((n > 1 ? n : 1))
+}
+
 stage_tests() {
   local names all bad
   have tests "$tests" || return
@@ -389,7 +429,8 @@ stage_tests() {
   # shellcheck disable=SC2016
   # With more --seconds a slow machine gets there, too.
   run tests $((seconds > 590 ? 150 + (seconds - 590) / 2 : 150)) \
-    bash -c 'tr "\n" "\0" <<<"$1" | xargs -0 -P "$2" -I {} bash -c "one_test \"\$1\"" one_test {}' tests "$names" "$cores"
+    bash -c 'tr "\n" "\0" <<<"$1" | xargs -0 -P "$2" -I {} bash -c "one_test \"\$1\"" one_test {}' tests "$names" \
+    "$(tests_at_once)"
   bad=$(count_tests 'FAILED|TIMEOUT')
   reasons_of_tests >>"$out/failures"
   [[ $code != 0 || $bad == 0 ]] || code=1
@@ -474,7 +515,7 @@ stage_dist() {
     return
   fi
   have dist "$program" || return
-  [[ $mode != gpu ]] || processes=$(nvidia-smi -L | wc -l)
+  [[ $mode != gpu ]] || processes=$(gpus)
   local environment=(OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_rmaps_base_oversubscribe=1
     OMPI_MCA_hwloc_base_binding_policy=none)
   [[ $device == cpu ]] || environment+=(PLEAT_TEST_DEVICE=cuda)
@@ -545,6 +586,17 @@ wanted() { [[ -z $only || ",$only," == *",$1,"* ]]; }
 
 find_tools
 stage_versions
+if [[ $mode == gpu ]]; then
+  reason=$(mismatch)
+  if [[ -n $reason ]]; then
+    failed=1
+    echo "  $reason" >>"$out/failures"
+    note mismatch "FAILED: $reason"
+    write_page
+    cat "$out/page.txt"
+    exit 1
+  fi
+fi
 if wanted build; then stage_build; fi
 if wanted smoke; then stage_smoke; fi
 if wanted tests; then stage_tests; fi

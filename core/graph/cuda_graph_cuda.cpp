@@ -98,6 +98,7 @@ class CudaGraph::Impl final : public Capture {
       if (cuda::cudnn_version() != 0) cuda::dnn_handle(device_);
       for (int64_t i = 0; i < warmup; ++i) step();
       capture(step);
+      cuda_allocator(device_).trim();
     }
     done_.record(stream_);
     outside.wait(done_);

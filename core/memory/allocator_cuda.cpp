@@ -25,10 +25,14 @@ class GpuAllocator final : public DeviceAllocator {
     const Capture* const capture = Capture::current();
     return cache_.allocate(size, {device_.index, capture != nullptr ? capture->memory_stream() : stream});
   }
-  void release() override { cache_.release(); }
+  void release() override {
+    Capture::refuse_to_wait("empty_cache");
+    cache_.release();
+  }
   void set_limit(int64_t bytes) override { cache_.set_limit(bytes); }
   AllocatorStatistics statistics() override { return cache_.statistics(); }
   void reset_peak() override { cache_.reset_peak(); }
+  void trim() override { cache_.trim(); }
   void hold(void* stream) override { cache_.hold({device_.index, stream}); }
   void let_go(void* stream) override { cache_.let_go({device_.index, stream}); }
 

@@ -116,10 +116,13 @@ BlockCache::Block* BlockCache::obtain(int64_t bytes, StreamId stream) {
   if (block == nullptr)
     fail<OutOfMemoryError>(
         "allocate: {} cannot be had on {}: tensors use {}, and {} are cached in pieces that are "
-        "too small or belong to other streams; {}. A smaller batch needs less, and so do "
-        "tensors that are let go as soon as they are no longer needed",
+        "too small or belong to other streams; {}. {}",
         text_of_bytes(bytes), memory_.name(), text_of_bytes(statistics_.allocated), text_of_bytes(cached()),
-        memory_.state());
+        memory_.state(),
+        memory_.is_capturing() ? "While a graph is captured, what is cached cannot go back to the device: "
+                                 "empty_cache() before that"
+                               : "A smaller batch needs less, and so do tensors that are let go as soon as "
+                                 "they are no longer needed");
   block->state = Block::State::used;
   split(block, bytes);
   return block;
@@ -202,7 +205,7 @@ void BlockCache::give_back(Block* block) noexcept {
       unrecorded_.push_back(block);
       record_events();
     }
-    if (cached() > limit_) free_segments(limit_);
+    free_segments(limit_);
   } catch (...) {
     // The device is lost, or the host has no memory for the bookkeeping: the block is never used again.
   }
@@ -248,12 +251,14 @@ void BlockCache::reuse_finished() {
 
 void BlockCache::wait_for_pending() {
   record_events();
+  if (memory_.is_capturing()) return;
   for (auto& [stream, queue] : pending_)
     if (!queue.empty()) memory_.wait(queue.back().event);
   reuse_finished();
 }
 
 void BlockCache::free_segments(int64_t keep) {
+  if (cached() <= keep || memory_.is_capturing()) return;
   for (const auto& pool : pools_)
     for (auto next = pool->free.begin(); next != pool->free.end() && cached() > keep;) {
       Block* block = *next++;
@@ -279,12 +284,18 @@ void BlockCache::hold(StreamId stream) {
 void BlockCache::let_go(StreamId stream) {
   const std::lock_guard lock(mutex_);
   held_.erase(held_.find(stream));
+  free_segments(limit_);
 }
 
 void BlockCache::set_limit(int64_t bytes) {
   const std::lock_guard lock(mutex_);
   limit_ = bytes;
   reuse_finished();
+  free_segments(limit_);
+}
+
+void BlockCache::trim() {
+  const std::lock_guard lock(mutex_);
   free_segments(limit_);
 }
 

@@ -51,6 +51,8 @@ class RawMemory {
   virtual bool is_done(Event event) = 0;
   virtual void wait(Event event) = 0;
   virtual void destroy(Event event) noexcept = 0;
+  /// Whether this thread captures a graph: then nothing is freed and nothing waited for.
+  virtual bool is_capturing() const { return false; }
   /// Told of each block that is handed out (bytes > 0) and given back (bytes < 0). Must not call the cache.
   virtual void report(const std::byte*, int64_t /*bytes*/) noexcept {}
   /// For messages: "cuda:0", and "the device has 80.0 GiB, of which 1.5 GiB are free".
@@ -86,6 +88,8 @@ class BlockCache {
   void let_go(StreamId stream);
   /// The most bytes kept in unused blocks, as far as whole segments can be freed.
   void set_limit(int64_t bytes);
+  /// Gives back what is over the limit, as after a capture, which has to keep it.
+  void trim();
   AllocatorStatistics statistics() const;
   void reset_peak();
 

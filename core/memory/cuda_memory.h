@@ -13,6 +13,7 @@ class CudaEvents : public RawMemory {
   bool is_done(Event event) override;
   void wait(Event event) override;
   void destroy(Event event) noexcept override;
+  bool is_capturing() const override;
 };
 
 /// The memory of one GPU.

@@ -17,6 +17,8 @@ class DeviceAllocator {
   /// Keeps what is cached for a stream from going back to the device; as often as it is let go.
   virtual void hold(void* /*stream*/) {}
   virtual void let_go(void* /*stream*/) {}
+  /// Gives back to the device what is cached over the limit.
+  virtual void trim() {}
 
  protected:
   ~DeviceAllocator() = default;

@@ -46,7 +46,7 @@ RawMemory::Event CudaEvents::record(StreamId stream) {
 }
 
 bool CudaEvents::is_done(Event event) {
-  if (Capture::current() != nullptr) return false;  // asking would end the capture
+  if (is_capturing()) return false;  // asking would end the capture
   const cudaError_t status = cudaEventQuery(static_cast<cudaEvent_t>(event));
   if (status == cudaErrorNotReady) {
     cudaGetLastError();
@@ -59,6 +59,7 @@ bool CudaEvents::is_done(Event event) {
 void CudaEvents::wait(Event event) {
   check_cuda(cudaEventSynchronize(static_cast<cudaEvent_t>(event)), "allocate");
 }
+bool CudaEvents::is_capturing() const { return Capture::current() != nullptr; }
 void CudaEvents::destroy(Event event) noexcept { cudaEventDestroy(static_cast<cudaEvent_t>(event)); }
 
 std::byte* GpuMemory::allocate(int64_t bytes) {

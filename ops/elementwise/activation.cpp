@@ -42,6 +42,7 @@ struct LeakyRelu {
 };
 
 struct Prelu {
+  static constexpr bool is_memory_bound = true;
   template <class T>
   PLEAT_HOST_DEVICE T operator()(const T& x, const T& weight) const {
     return where(x > 0, x, weight * x);

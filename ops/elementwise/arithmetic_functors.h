@@ -22,6 +22,7 @@ PLEAT_HOST_DEVICE auto wrapping(T value) {
 }
 
 struct Plus {
+  static constexpr bool is_memory_bound = true;
   template <class T>
   PLEAT_HOST_DEVICE T operator()(T a, T b) const {
     return static_cast<T>(wrapping(a) + wrapping(b));
@@ -29,6 +30,7 @@ struct Plus {
 };
 
 struct Minus {
+  static constexpr bool is_memory_bound = true;
   template <class T>
   PLEAT_HOST_DEVICE T operator()(T a, T b) const {
     return static_cast<T>(wrapping(a) - wrapping(b));
@@ -36,6 +38,7 @@ struct Minus {
 };
 
 struct Times {
+  static constexpr bool is_memory_bound = true;
   template <class T>
   PLEAT_HOST_DEVICE T operator()(T a, T b) const {
     return static_cast<T>(wrapping(a) * wrapping(b));
@@ -43,6 +46,7 @@ struct Times {
 };
 
 struct Over {
+  static constexpr bool is_memory_bound = true;
   template <class T>
   PLEAT_HOST_DEVICE T operator()(T a, T b) const {
     return a / b;

@@ -93,6 +93,7 @@ PLEAT_HOST_DEVICE T winners_share(const T& dy, const Truth& loses, const Truth& 
 }
 
 struct Maximum {
+  static constexpr bool is_memory_bound = true;
   template <class T>
   PLEAT_HOST_DEVICE T operator()(T a, T b) const {
     return a > b || a != a ? a : b;
@@ -108,6 +109,7 @@ struct Maximum {
 };
 
 struct Minimum {
+  static constexpr bool is_memory_bound = true;
   template <class T>
   PLEAT_HOST_DEVICE T operator()(T a, T b) const {
     return a < b || a != a ? a : b;

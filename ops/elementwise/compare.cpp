@@ -16,6 +16,7 @@ namespace pleat {
 namespace {
 
 struct Equal {
+  static constexpr bool is_memory_bound = true;
   static constexpr const char* name = "equal";
 
   template <class T>
@@ -25,6 +26,7 @@ struct Equal {
 };
 
 struct Unequal {
+  static constexpr bool is_memory_bound = true;
   static constexpr const char* name = "not_equal";
 
   template <class T>
@@ -34,6 +36,7 @@ struct Unequal {
 };
 
 struct Less {
+  static constexpr bool is_memory_bound = true;
   static constexpr const char* name = "less";
 
   template <class T>
@@ -43,6 +46,7 @@ struct Less {
 };
 
 struct AtMost {
+  static constexpr bool is_memory_bound = true;
   static constexpr const char* name = "less_equal";
 
   template <class T>

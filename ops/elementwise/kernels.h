@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <type_traits>
 
 #include "pleat/core/base/format.h"
 #include "pleat/core/base/record_function.h"
@@ -19,6 +20,11 @@
 /// kernels for them.
 
 namespace pleat::ops {
+
+/// What a functor reads: arrays, and if it costs less than reading them (`is_memory_bound`), an operand that
+/// does not change along a run, as a bias, by a loop of its own.
+template <class P, class F>
+concept ReadBy = std::is_pointer_v<P> || F::is_memory_bound;
 
 /// Kernels read bools as the bytes they are: loops that choose by a byte are vectorised, by a bool they are
 /// not.
@@ -45,8 +51,9 @@ void map_into(const char* op, DType dtype, const Tensor& out, const std::array<T
         if (out.device().is_cuda())
           return elementwise_kernel<OutputOf<Result, T>, InputOf<F, T, K>...>(op, out, in, f);
       elementwise<OutputOf<Result, T>, InputOf<F, T, K>...>(
-          op, out, in,
-          [&f](OutputOf<Result, T>* y, int64_t n, auto... p) { map_inputs(y, n, f, readable(p)...); });
+          op, out, in, [&f](OutputOf<Result, T>* y, int64_t n, ReadBy<F> auto... p) {
+            map_inputs(y, n, f, readable(p)...);
+          });
     }
     (std::make_index_sequence<N>{});
   });

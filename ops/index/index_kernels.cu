@@ -310,6 +310,7 @@ void one_hot_cuda(const Tensor& indices, int64_t classes, const Tensor& y) {
 
 Tensor places_cuda(const char* op, const Tensor& flags) {
   const int64_t n = flags.numel();
+  check_cub_size(op, n);
   const Tensor places = empty({n}, {.dtype = int64, .device = flags.device()});
   const Tensor found = zeros({1}, {.dtype = int64, .device = flags.device()});
   if (n > 0)

@@ -1,6 +1,7 @@
 #include <cub/device/device_radix_sort.cuh>
 #include <cub/device/device_segmented_sort.cuh>
 
+#include "pleat/core/device/capture.h"
 #include "pleat/core/kernels/fast_divider.h"
 #include "pleat/core/kernels/launch.h"
 #include "pleat/core/tensor/create.h"
@@ -49,6 +50,8 @@ void sort_on_device(const char* op, const Tensor& keys, const Tensor& places, co
 
 OrderedLines order_lines(const char* op, const Tensor& keys, int64_t lines, int64_t n, int bits) {
   const Device device = keys.device();
+  check_cub_size(op, keys.numel());
+  if (lines > 1) Capture::refuse_to_wait(op);  // for the sizes of groups of lines, which CUB reads
   const OrderedLines result{empty(keys.shape(), {.dtype = keys.dtype(), .device = device}),
                             empty(keys.shape(), {.dtype = int64, .device = device})};
   if (keys.numel() == 0) return result;

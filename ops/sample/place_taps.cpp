@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
+#include <type_traits>
 
 #include "pleat/core/base/host_device.h"
 #include "pleat/core/base/record_function.h"
@@ -92,6 +93,14 @@ PLEAT_HOST_DEVICE LineTap<T> line_tap(const PlaceLine<T>& line, T pixel, T weigh
   return {inside > 0 ? inside : T(0), weight * keep, slope * keep};
 }
 
+/// Calls `f` with the padding as a constant.
+template <class F>
+PLEAT_HOST_DEVICE void with_padding(GridPadding padding, const F& f) {
+  if (padding == GridPadding::zeros) return f(std::integral_constant<GridPadding, GridPadding::zeros>());
+  if (padding == GridPadding::border) return f(std::integral_constant<GridPadding, GridPadding::border>());
+  f(std::integral_constant<GridPadding, GridPadding::reflection>());
+}
+
 /// Calls `f(k, tap)` for the taps of a coordinate.
 template <GridMode mode, GridPadding padding, class T, class F>
 [[gnu::always_inline]] PLEAT_HOST_DEVICE inline void for_each_tap(const PlaceLine<T>& line, T coordinate,
@@ -132,10 +141,12 @@ template <class T, int dims>
 struct Places {
   PlaceLine<T> line[dims];
   int32_t step[dims];  ///< of the image's planes, in pixels
+  GridPadding padding;
   FastDivider points;
   const T* places;
 
-  Places(const Tensor& tensor, const PlaceRule& rule) : points(tensor.size(1)), places(tensor.data<T>()) {
+  Places(const Tensor& tensor, const PlaceRule& rule)
+      : padding(rule.padding), points(tensor.size(1)), places(tensor.data<T>()) {
     int64_t pixels = 1;
     for (int d = dims; d-- > 0;) {
       const int64_t size = rule.sizes[static_cast<std::size_t>(d)];
@@ -146,27 +157,39 @@ struct Places {
   }
 };
 
-/// Lines of taps of neighbouring points, on the CPU: plain loops, which become vector instructions.
-template <class T, int dims, int count>
-struct TapBlock {
+/// Taps of one dimension of neighbouring points, on the CPU: plain loops, which become vector instructions.
+template <class T, int count>
+struct TapLines {
   static constexpr int64_t points = 128;
-  T pixel[dims][count][points], weight[dims][count][points], slope[dims][count][points];
+  T pixel[count][points], weight[count][points], slope[count][points];
 
   template <GridMode mode, GridPadding padding>
+  [[gnu::noinline]] void fill(const PlaceLine<T>& given, const T (&coordinates)[points], int64_t n) {
+    const PlaceLine<T> line = given;
+    PLEAT_INDEPENDENT_ITERATIONS
+    for (int64_t p = 0; p < n; ++p) {
+      for_each_tap<mode, padding>(line, coordinates[p], [&](int k, const LineTap<T>& tap) {
+        pixel[k][p] = tap.pixel;
+        weight[k][p] = tap.weight;
+        slope[k][p] = tap.slope;
+      });
+    }
+  }
+};
+
+/// Those of all dimensions.
+template <class T, int dims, GridMode mode>
+struct TapBlock {
+  using Lines = TapLines<T, taps_of<mode>>;
+  Lines line[dims];
+
   void fill(const Places<T, dims>& at, int64_t first, int64_t n) {
     for (int d = 0; d < dims; ++d) {
-      const PlaceLine<T> line = at.line[d];
       const T* const places = at.places + first * dims + dims - 1 - d;
-      T coordinate[points];
-      for (int64_t p = 0; p < n; ++p) coordinate[p] = places[p * dims];
-      PLEAT_INDEPENDENT_ITERATIONS
-      for (int64_t p = 0; p < n; ++p) {
-        for_each_tap<mode, padding>(line, coordinate[p], [&](int k, const LineTap<T>& tap) {
-          pixel[d][k][p] = tap.pixel;
-          weight[d][k][p] = tap.weight;
-          slope[d][k][p] = tap.slope;
-        });
-      }
+      T coordinates[Lines::points];
+      for (int64_t p = 0; p < n; ++p) coordinates[p] = places[p * dims];
+      with_padding(at.padding,
+                   [&](auto padding) { line[d].template fill<mode, padding()>(at.line[d], coordinates, n); });
     }
   }
 };
@@ -194,7 +217,7 @@ PLEAT_HOST_DEVICE int tap_of(int t, int d) {
   return t / (after == 0 ? 1 : after == 1 ? count : count * count) % count;
 }
 
-template <class T, int dims, GridMode mode, GridPadding padding>
+template <class T, int dims, GridMode mode>
 struct MakeTaps {
   Places<T, dims> at;
   int32_t* index;
@@ -209,8 +232,10 @@ struct MakeTaps {
     LineTap<T> taps[dims][count];
     PLEAT_UNROLL
     for (int d = 0; d < dims; ++d)
-      for_each_tap<mode, padding>(at.line[d], place[dims - 1 - d],
-                                  [&](int k, const LineTap<T>& tap) { taps[d][k] = tap; });
+      with_padding(at.padding, [&](auto padding) {
+        for_each_tap<mode, padding()>(at.line[d], place[dims - 1 - d],
+                                      [&](int k, const LineTap<T>& tap) { taps[d][k] = tap; });
+      });
     int32_t* const to = index + m * all * points + p;
     T* const w = weight + m * all * points + p;
     PLEAT_UNROLL
@@ -236,24 +261,24 @@ struct MakeTaps {
     constexpr int count = taps_of<mode>;
     constexpr int all = all_taps<dims, count>;
     const int64_t points = at.points.divisor();
-    TapBlock<T, dims, count> block;
-    for_each_piece(points, block.points, first, last, [&](int64_t m, int64_t p, int64_t n) {
-      block.template fill<mode, padding>(at, m * points + p, n);
+    TapBlock<T, dims, mode> block;
+    for_each_piece(points, block.line[0].points, first, last, [&](int64_t m, int64_t p, int64_t n) {
+      block.fill(at, m * points + p, n);
       for (int t = 0; t < all; ++t) {
         int32_t* const to = index + (m * all + t) * points + p;
         T* const w = weight + (m * all + t) * points + p;
         const int outer = tap_of<dims, count>(t, 0);
         PLEAT_INDEPENDENT_ITERATIONS
         for (int64_t i = 0; i < n; ++i) {
-          to[i] = static_cast<int32_t>(block.pixel[0][outer][i]) * at.step[0];
-          w[i] = block.weight[0][outer][i];
+          to[i] = static_cast<int32_t>(block.line[0].pixel[outer][i]) * at.step[0];
+          w[i] = block.line[0].weight[outer][i];
         }
         for (int d = 1; d < dims; ++d) {
           const int k = tap_of<dims, count>(t, d);
           PLEAT_INDEPENDENT_ITERATIONS
           for (int64_t i = 0; i < n; ++i) {
-            to[i] += static_cast<int32_t>(block.pixel[d][k][i]) * at.step[d];
-            w[i] *= block.weight[d][k][i];
+            to[i] += static_cast<int32_t>(block.line[d].pixel[k][i]) * at.step[d];
+            w[i] *= block.line[d].weight[k][i];
           }
         }
       }
@@ -261,7 +286,7 @@ struct MakeTaps {
   }
 };
 
-template <class T, int dims, GridMode mode, GridPadding padding>
+template <class T, int dims, GridMode mode>
 struct TapsBackward {
   Places<T, dims> at;
   const T* dweight;
@@ -275,8 +300,10 @@ struct TapsBackward {
     LineTap<T> taps[dims][count];
     PLEAT_UNROLL
     for (int d = 0; d < dims; ++d)
-      for_each_tap<mode, padding>(at.line[d], at.places[start + dims - 1 - d],
-                                  [&](int k, const LineTap<T>& tap) { taps[d][k] = tap; });
+      with_padding(at.padding, [&](auto padding) {
+        for_each_tap<mode, padding()>(at.line[d], at.places[start + dims - 1 - d],
+                                      [&](int k, const LineTap<T>& tap) { taps[d][k] = tap; });
+      });
     const T* const from = dweight + m * all * points + p;
     T sum[dims] = {};
     PLEAT_UNROLL
@@ -302,17 +329,17 @@ struct TapsBackward {
     constexpr int count = taps_of<mode>;
     constexpr int all = all_taps<dims, count>;
     const int64_t points = at.points.divisor();
-    TapBlock<T, dims, count> block;
-    for_each_piece(points, block.points, first, last, [&](int64_t m, int64_t p, int64_t n) {
-      block.template fill<mode, padding>(at, m * points + p, n);
+    TapBlock<T, dims, mode> block;
+    for_each_piece(points, block.line[0].points, first, last, [&](int64_t m, int64_t p, int64_t n) {
+      block.fill(at, m * points + p, n);
       const T* const from = dweight + m * all * points + p;
       for (int e = 0; e < dims; ++e) {
-        T sum[block.points] = {};
+        T sum[block.line[0].points] = {};
         for (int t = 0; t < all; ++t) {
           const T* line[dims];
           for (int d = 0; d < dims; ++d) {
             const int k = tap_of<dims, count>(t, d);
-            line[d] = d == e ? block.slope[d][k] : block.weight[d][k];
+            line[d] = d == e ? block.line[d].slope[k] : block.line[d].weight[k];
           }
           const T* const tap = from + t * points;
           PLEAT_INDEPENDENT_ITERATIONS
@@ -329,29 +356,19 @@ struct TapsBackward {
   }
 };
 
-/// Calls `f` with constants for dims, mode and padding.
+/// Calls `f` with constants for dims and mode.
 template <class F>
 void dispatch_rule(const PlaceRule& rule, const F& f) {
-  const auto with_padding = [&]<int dims, GridMode mode>() {
-    switch (rule.padding) {
-      case GridPadding::zeros:
-        return f.template operator()<dims, mode, GridPadding::zeros>();
-      case GridPadding::border:
-        return f.template operator()<dims, mode, GridPadding::border>();
-      case GridPadding::reflection:
-        return f.template operator()<dims, mode, GridPadding::reflection>();
-    }
-  };
   const bool flat = rule.sizes.size() == 2;
   switch (rule.mode) {
     case GridMode::nearest:
-      return flat ? with_padding.template operator()<2, GridMode::nearest>()
-                  : with_padding.template operator()<3, GridMode::nearest>();
+      return flat ? f.template operator()<2, GridMode::nearest>()
+                  : f.template operator()<3, GridMode::nearest>();
     case GridMode::linear:
-      return flat ? with_padding.template operator()<2, GridMode::linear>()
-                  : with_padding.template operator()<3, GridMode::linear>();
+      return flat ? f.template operator()<2, GridMode::linear>()
+                  : f.template operator()<3, GridMode::linear>();
     case GridMode::cubic:
-      return with_padding.template operator()<2, GridMode::cubic>();
+      return f.template operator()<2, GridMode::cubic>();
   }
 }
 
@@ -369,10 +386,10 @@ PlaceTaps place_taps(const char* op, const Tensor& places, const PlaceRule& rule
                        empty(shape, {.dtype = places.dtype(), .device = places.device()})};
   if (places.numel() == 0) return taps;
   Floating::dispatch(places.dtype(), [&]<class T>(Type<T>) {
-    dispatch_rule(rule, [&]<int dims, GridMode mode, GridPadding padding>() {
+    dispatch_rule(rule, [&]<int dims, GridMode mode>() {
       for_each_index(op, places.device(), shape[0] * shape[2],
-                     MakeTaps<T, dims, mode, padding>{Places<T, dims>(places, rule),
-                                                      taps.index.data<int32_t>(), taps.weight.data<T>()});
+                     MakeTaps<T, dims, mode>{Places<T, dims>(places, rule), taps.index.data<int32_t>(),
+                                             taps.weight.data<T>()});
     });
   });
   return taps;
@@ -385,10 +402,10 @@ Tensor place_taps_backward(const char* op, const Tensor& dweight, const Tensor& 
   if (places.numel() == 0) return result;
   const Tensor from = to_format(dweight, MemoryFormat::contiguous);
   Floating::dispatch(places.dtype(), [&]<class T>(Type<T>) {
-    dispatch_rule(rule, [&]<int dims, GridMode mode, GridPadding padding>() {
-      for_each_index(op, places.device(), places.size(0) * places.size(1),
-                     TapsBackward<T, dims, mode, padding>{Places<T, dims>(places, rule), from.data<T>(),
-                                                          result.data<T>()});
+    dispatch_rule(rule, [&]<int dims, GridMode mode>() {
+      for_each_index(
+          op, places.device(), places.size(0) * places.size(1),
+          TapsBackward<T, dims, mode>{Places<T, dims>(places, rule), from.data<T>(), result.data<T>()});
     });
   });
   return result;

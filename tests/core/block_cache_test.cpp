@@ -308,3 +308,24 @@ TEST_CASE("block cache: threads allocate and free side by side", "[core]") {
   cache.release();
   CHECK(memory.used() == 0);
 }
+
+TEST_CASE("block cache: nothing goes back to the device while a graph is captured", "[core]") {
+  FakeMemory memory(60 * mebi);
+  BlockCache cache(memory);
+  cache.set_limit(30 * mebi);
+  cache.hold(second);
+  Bytes a = cache.allocate(40 * mebi, first);
+  memory.capturing = true;
+  a.reset();  // over the limit
+  CHECK(memory.used() == 40 * mebi);
+  CHECK_THROWS_WITH(cache.allocate(30 * mebi, second),
+                    Catch::Matchers::Contains("empty_cache() before that"));
+  CHECK(cache.allocate(20 * mebi, second));
+  memory.capturing = false;
+  cache.trim();
+  CHECK(memory.used() == 20 * mebi);  // of the graph
+  cache.set_limit(0);
+  cache.let_go(second);
+  CHECK(memory.used() == 0);
+  CHECK(memory.wrong_frees == 0);
+}

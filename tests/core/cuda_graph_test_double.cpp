@@ -258,6 +258,9 @@ TEST_CASE("cuda: what cannot be in a graph is refused with its name, and the dev
   CHECK_THAT(said_by([&] { rand({3}); }),
              Contains("fill_uniform_ cannot be captured: random numbers made on the CPU"));
   CHECK_THAT(said_by([&] { randperm(3, gpu); }), Contains("randperm cannot be captured"));
+  CHECK_THAT(said_by([&] { sort(x, {.dim = 1}); }),
+             Contains("sort cannot be captured: it makes the host wait"));
+  CHECK_THAT(said_by([&] { empty_cache(gpu); }), Contains("empty_cache cannot be captured"));
   CHECK_THAT(said_by([&] { nonzero(x); }), Contains("nonzero cannot be captured"));
   CHECK_THAT(said_by([&] { index_select(x, 0, zeros({1}, {.dtype = int64, .device = gpu})); }),
              Contains("index_select cannot be captured"));
@@ -370,4 +373,25 @@ TEST_CASE("cuda: a graph's memory stays its own", "[core][cuda][graph]") {
   graph.replay();
   CHECK(training.loss.item<double>() != first);
   for (const Tensor& other : others) CHECK(all(other == 7).item<bool>());
+}
+
+TEST_CASE("cuda: a capture gives no memory back, however little may be cached", "[core][cuda][graph]") {
+  empty_cache(gpu);
+  set_cache_limit(64 << 20, gpu);
+  { const Tensor cached = zeros({50 << 18}, {.device = gpu}); }
+  Tensor result;
+  {
+    CudaGraph graph{[&] {
+                      const Tensor a = ones({20 << 18}, {.device = gpu});
+                      result = sum(a);
+                    },
+                    {.warmup = 0}};
+    CHECK(allocator_statistics(gpu).cached <= 64 << 20);
+    graph.replay();
+    CHECK(result.item<double>() == 20 << 18);
+  }
+  set_cache_limit(0, gpu);
+  result = {};
+  CHECK(allocator_statistics(gpu).cached < 2 << 20);  // what no tensor uses of segments in use
+  set_cache_limit(std::numeric_limits<int64_t>::max(), gpu);
 }

@@ -30,6 +30,7 @@ class FakeMemory final : public RawMemory {
   }
 
   void free(std::byte* memory) noexcept override {
+    if (capturing) ++wrong_frees;
     const auto found = segments_.find(reinterpret_cast<uintptr_t>(memory));
     if (found == segments_.end()) {
       ++wrong_frees;
@@ -49,7 +50,9 @@ class FakeMemory final : public RawMemory {
     const auto& [stream, work] = events_.at(reinterpret_cast<uintptr_t>(event));
     return done_[stream] >= work;
   }
+  bool is_capturing() const override { return capturing; }
   void wait(Event event) override {
+    if (capturing) throw DeviceError("wait: a graph is captured");
     ++waits;
     const auto& [stream, work] = events_.at(reinterpret_cast<uintptr_t>(event));
     done_[stream] = std::max(done_[stream], work);
@@ -84,6 +87,7 @@ class FakeMemory final : public RawMemory {
   int allocations = 0;
   int waits = 0;
   int records_to_fail = 0;
+  bool capturing = false;
   mutable int questions = 0;  ///< for its state
   int wrong_frees = 0;
 

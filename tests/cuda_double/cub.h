@@ -16,10 +16,10 @@
 namespace cuda_double {
 
 /// Answers the question how much temporary memory is needed (`memory` is null) with `needed`; else checks it
-/// and the operands, and gives `run` to the stream.
+/// and the operands, and gives `run` to the stream, for which it waits if the real function does.
 cudaError_t cub_call(const char* what, void* memory, std::size_t& bytes, std::size_t needed,
                      cudaStream_t stream, std::initializer_list<std::pair<const void*, std::size_t>> operands,
-                     std::function<void()> run);
+                     std::function<void()> run, bool waits = false);
 
 /// Stably by the bits below `end_bit`.
 template <class Key, class Value>

@@ -19,7 +19,9 @@ struct DeviceSegmentedSort {
           for (int64_t i = 0; i < segments; ++i)
             cuda_double::sort_pairs(keys + begin[i], sorted + begin[i], values + begin[i], out + begin[i],
                                     static_cast<std::size_t>(end[i] - begin[i]), 8 * static_cast<int>(sizeof(Key)));
-        });
+        },
+        // From so many on it reads the sizes of groups of segments before it goes on.
+        segments >= 500);
   }
 };
 
