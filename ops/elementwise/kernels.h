@@ -24,7 +24,9 @@ namespace pleat::ops {
 /// What a functor reads: arrays, and if it costs less than reading them (`is_memory_bound`), an operand that
 /// does not change along a run, as a bias, by a loop of its own.
 template <class P, class F>
-concept ReadBy = std::is_pointer_v<P> || F::is_memory_bound;
+concept ReadBy = std::is_pointer_v<P> || requires {
+  requires bool{F::is_memory_bound};
+};
 
 /// Kernels read bools as the bytes they are: loops that choose by a byte are vectorised, by a bool they are
 /// not.
