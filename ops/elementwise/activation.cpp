@@ -41,8 +41,7 @@ struct LeakyRelu {
   }
 };
 
-struct Prelu {
-  static constexpr bool is_memory_bound = true;
+struct Prelu : ops::MemoryBound {
   template <class T>
   PLEAT_HOST_DEVICE T operator()(const T& x, const T& weight) const {
     return where(x > 0, x, weight * x);

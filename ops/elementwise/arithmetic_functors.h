@@ -9,6 +9,10 @@
 
 namespace pleat::ops {
 
+/// Base of functors that cost less than reading their operands: where one of these does not change along a
+/// run, as a bias, the CPU has a loop of its own.
+struct MemoryBound {};
+
 /// Integer arithmetic wraps around, as everywhere in array libraries: computed without sign, where C++
 /// defines it.
 template <class T>
@@ -21,32 +25,28 @@ PLEAT_HOST_DEVICE auto wrapping(T value) {
     return value;
 }
 
-struct Plus {
-  static constexpr bool is_memory_bound = true;
+struct Plus : MemoryBound {
   template <class T>
   PLEAT_HOST_DEVICE T operator()(T a, T b) const {
     return static_cast<T>(wrapping(a) + wrapping(b));
   }
 };
 
-struct Minus {
-  static constexpr bool is_memory_bound = true;
+struct Minus : MemoryBound {
   template <class T>
   PLEAT_HOST_DEVICE T operator()(T a, T b) const {
     return static_cast<T>(wrapping(a) - wrapping(b));
   }
 };
 
-struct Times {
-  static constexpr bool is_memory_bound = true;
+struct Times : MemoryBound {
   template <class T>
   PLEAT_HOST_DEVICE T operator()(T a, T b) const {
     return static_cast<T>(wrapping(a) * wrapping(b));
   }
 };
 
-struct Over {
-  static constexpr bool is_memory_bound = true;
+struct Over : MemoryBound {
   template <class T>
   PLEAT_HOST_DEVICE T operator()(T a, T b) const {
     return a / b;

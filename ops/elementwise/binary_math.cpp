@@ -92,8 +92,7 @@ PLEAT_HOST_DEVICE T winners_share(const T& dy, const Truth& loses, const Truth& 
   return where(loses, 0, where(ties, dy * Weak(0.5), dy));
 }
 
-struct Maximum {
-  static constexpr bool is_memory_bound = true;
+struct Maximum : ops::MemoryBound {
   template <class T>
   PLEAT_HOST_DEVICE T operator()(T a, T b) const {
     return a > b || a != a ? a : b;
@@ -108,8 +107,7 @@ struct Maximum {
   }
 };
 
-struct Minimum {
-  static constexpr bool is_memory_bound = true;
+struct Minimum : ops::MemoryBound {
   template <class T>
   PLEAT_HOST_DEVICE T operator()(T a, T b) const {
     return a < b || a != a ? a : b;

@@ -15,8 +15,7 @@
 namespace pleat {
 namespace {
 
-struct Equal {
-  static constexpr bool is_memory_bound = true;
+struct Equal : ops::MemoryBound {
   static constexpr const char* name = "equal";
 
   template <class T>
@@ -25,8 +24,7 @@ struct Equal {
   }
 };
 
-struct Unequal {
-  static constexpr bool is_memory_bound = true;
+struct Unequal : ops::MemoryBound {
   static constexpr const char* name = "not_equal";
 
   template <class T>
@@ -35,8 +33,7 @@ struct Unequal {
   }
 };
 
-struct Less {
-  static constexpr bool is_memory_bound = true;
+struct Less : ops::MemoryBound {
   static constexpr const char* name = "less";
 
   template <class T>
@@ -45,8 +42,7 @@ struct Less {
   }
 };
 
-struct AtMost {
-  static constexpr bool is_memory_bound = true;
+struct AtMost : ops::MemoryBound {
   static constexpr const char* name = "less_equal";
 
   template <class T>

@@ -8,6 +8,7 @@
 #include "pleat/core/base/record_function.h"
 #include "pleat/core/kernels/elementwise_kernel.h"
 #include "pleat/core/tensor/elementwise.h"
+#include "pleat/ops/elementwise/arithmetic_functors.h"
 #include "pleat/ops/elementwise/map_arrays.h"
 #include "pleat/ops/elementwise/types.h"
 
@@ -20,13 +21,6 @@
 /// kernels for them.
 
 namespace pleat::ops {
-
-/// What a functor reads: arrays, and if it costs less than reading them (`is_memory_bound`), an operand that
-/// does not change along a run, as a bias, by a loop of its own.
-template <class P, class F>
-concept ReadBy = std::is_pointer_v<P> || requires {
-  requires bool{F::is_memory_bound};
-};
 
 /// Kernels read bools as the bytes they are: loops that choose by a byte are vectorised, by a bool they are
 /// not.
@@ -52,10 +46,13 @@ void map_into(const char* op, DType dtype, const Tensor& out, const std::array<T
       if constexpr (with_cuda)
         if (out.device().is_cuda())
           return elementwise_kernel<OutputOf<Result, T>, InputOf<F, T, K>...>(op, out, in, f);
-      elementwise<OutputOf<Result, T>, InputOf<F, T, K>...>(
-          op, out, in, [&f](OutputOf<Result, T>* y, int64_t n, ReadBy<F> auto... p) {
-            map_inputs(y, n, f, readable(p)...);
-          });
+      using Out = OutputOf<Result, T>;
+      const auto run = [&f](Out* y, int64_t n, auto... p) { map_inputs(y, n, f, readable(p)...); };
+      if constexpr (std::is_base_of_v<MemoryBound, F>)  // also for operands that do not change along a run
+        elementwise<Out, InputOf<F, T, K>...>(op, out, in, run);
+      else
+        elementwise<Out, InputOf<F, T, K>...>(
+            op, out, in, [&run](Out* y, int64_t n, const InputOf<F, T, K>*... p) { run(y, n, p...); });
     }
     (std::make_index_sequence<N>{});
   });
