@@ -127,6 +127,16 @@ TEST_CASE("optimisers follow the recorded traces") {
   }
 }
 
+TEST_CASE("every optimiser has a row in optimizer_cases.cpp") {
+  test::for_each_optimizer([]<class Optimizer, class Options>(const std::string& name) {
+    CAPTURE(name);
+    const auto& cases = test::optimizer_cases();
+    CHECK(std::any_of(cases.begin(), cases.end(), [&](const test::OptimizerCase& c) {
+      return c.name == name || c.name.starts_with(name + ",");
+    }));
+  });
+}
+
 TEST_CASE("optimisers follow their formulas") {
   Generator generator(4);
   for (const test::OptimizerCase& c : test::optimizer_cases()) {
