@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <array>
-#include <csignal>
 #include <cstdint>
 #include <functional>
 #include <string>
@@ -14,41 +13,16 @@
 #include <cublas_v2.h>
 #include <cuda_runtime.h>
 #include <cudnn.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include "pleat/tests/catch.h"
 #include "pleat/tests/cuda_double/double.h"
 #include "pleat/tests/cuda_double/memory.h"
+#include "pleat/tests/cuda_double/said_by.h"
 
 using Catch::Matchers::Contains;
+using cuda_double::said_by;
 
 namespace {
-
-/// What a process that runs `body` says before it ends; empty when it ends as it should.
-std::string said_by(const std::function<void()>& body) {
-  std::array<int, 2> ends{};
-  REQUIRE(pipe(ends.data()) == 0);
-  const pid_t child = fork();
-  if (child == 0) {
-    dup2(ends[1], STDERR_FILENO);
-    // Catch's handlers would speak first; an allocation puts the double's own back.
-    for (const int signal : {SIGABRT, SIGSEGV}) std::signal(signal, SIG_DFL);
-    void* memory = nullptr;
-    cudaMalloc(&memory, 1);
-    body();
-    _exit(0);
-  }
-  close(ends[1]);
-  std::string text;
-  std::array<char, 512> part{};
-  for (ssize_t n = 0; (n = read(ends[0], part.data(), part.size())) > 0;)
-    text.append(part.data(), static_cast<std::size_t>(n));
-  close(ends[0]);
-  int status = 0;
-  waitpid(child, &status, 0);
-  return WIFEXITED(status) && WEXITSTATUS(status) == 0 ? "" : text;
-}
 
 float* on_device(int64_t n) {
   void* memory = nullptr;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <string>
 #include <string_view>
 #include <type_traits>
 #include <vector>
@@ -36,6 +37,11 @@ enum class Type : uint8_t {
   f64
 };
 
+/// Why a kernel cannot be executed.
+struct Unsupported {
+  std::string what;
+};
+
 Type type_named(std::string_view name);
 /// Bytes of a number; 0 of a predicate.
 unsigned size_of(Type type);
@@ -57,6 +63,8 @@ struct Opcode {
                                      : Mode::nearest;
   }
 };
+/// Throws Unsupported for a part whose meaning is not known. The text stays where it is.
+Opcode opcode_of(std::string_view text);
 
 /// What executes it, or nothing: each knows the instructions of one kind. They may set fields of `in`.
 Choice integer_choice(const Opcode& op, Instruction& in);

@@ -1,12 +1,8 @@
 // A kernel's text becomes a Program. Functions that it calls become part of it.
 #include <algorithm>
-#include <array>
 #include <cctype>
 #include <cstdlib>
-#include <deque>
 #include <map>
-#include <set>
-#include <sstream>
 #include <tuple>
 #include <utility>
 
@@ -15,63 +11,13 @@
 #include "pleat/tests/cuda_double/finding.h"
 #include "pleat/tests/cuda_double/ptx/machine.h"
 #include "pleat/tests/cuda_double/ptx/module.h"
+#include "pleat/tests/cuda_double/ptx/mutation.h"
 #include "pleat/tests/cuda_double/ptx/opcode.h"
 #include "pleat/tests/cuda_double/ptx/slots.h"
 
 namespace cuda_double::ptx {
 
-Type type_named(std::string_view name) {
-  static const std::map<std::string_view, Type> types = {
-      {"pred", Type::pred}, {"u8", Type::u8},       {"u16", Type::u16},      {"u32", Type::u32},
-      {"u64", Type::u64},   {"s8", Type::s8},       {"s16", Type::s16},      {"s32", Type::s32},
-      {"s64", Type::s64},   {"b8", Type::b8},       {"b16", Type::b16},      {"b32", Type::b32},
-      {"b64", Type::b64},   {"f16", Type::f16},     {"bf16", Type::bf16},    {"f32", Type::f32},
-      {"f64", Type::f64},   {"f16x2", Type::f16x2}, {"bf16x2", Type::bf16x2}};
-  const auto found = types.find(name);
-  return found == types.end() ? Type::none : found->second;
-}
-
-unsigned size_of(Type type) {
-  switch (type) {
-    case Type::u8:
-    case Type::s8:
-    case Type::b8:
-      return 1;
-    case Type::u16:
-    case Type::s16:
-    case Type::b16:
-    case Type::f16:
-    case Type::bf16:
-      return 2;
-    case Type::u32:
-    case Type::s32:
-    case Type::b32:
-    case Type::f32:
-    case Type::f16x2:
-    case Type::bf16x2:
-      return 4;
-    case Type::u64:
-    case Type::s64:
-    case Type::b64:
-    case Type::f64:
-      return 8;
-    default:
-      return 0;
-  }
-}
-
-Type Opcode::type(unsigned from_end) const {
-  for (auto part = parts.rbegin(); part != parts.rend(); ++part)
-    if (const Type type = type_named(*part); type != Type::none && from_end-- == 0) return type;
-  return Type::none;
-}
-
 namespace {
-
-/// Why a kernel cannot be executed.
-struct Unsupported {
-  std::string what;
-};
 
 const std::string refusal = "PTX that cannot be executed: ";
 
@@ -107,160 +53,6 @@ std::vector<std::string_view> parts_of(std::string_view text) {
 std::vector<std::string_view> in_brackets(std::string_view text) {
   return parts_of(text.substr(1, text.size() - 2));
 }
-
-/// What may stand in an instruction's name beside types; the meaning of anything else is not known.
-bool is_known_part(std::string_view part) {
-  static const std::set<std::string_view> known = {"lo",
-                                                   "hi",
-                                                   "wide",
-                                                   "rn",
-                                                   "rz",
-                                                   "rm",
-                                                   "rp",
-                                                   "rni",
-                                                   "rzi",
-                                                   "rmi",
-                                                   "rpi",
-                                                   "ftz",
-                                                   "sat",
-                                                   "approx",
-                                                   "full",
-                                                   "NaN",
-                                                   "noftz",
-                                                   "eq",
-                                                   "ne",
-                                                   "lt",
-                                                   "le",
-                                                   "gt",
-                                                   "ge",
-                                                   "ls",
-                                                   "hs",
-                                                   "equ",
-                                                   "neu",
-                                                   "ltu",
-                                                   "leu",
-                                                   "gtu",
-                                                   "geu",
-                                                   "nan",
-                                                   "num",
-                                                   "and",
-                                                   "or",
-                                                   "xor",
-                                                   "add",
-                                                   "min",
-                                                   "max",
-                                                   "inc",
-                                                   "dec",
-                                                   "exch",
-                                                   "cas",
-                                                   "popc",
-                                                   "global",
-                                                   "shared",
-                                                   "local",
-                                                   "param",
-                                                   "const",
-                                                   "to",
-                                                   "volatile",
-                                                   "relaxed",
-                                                   "acquire",
-                                                   "release",
-                                                   "acq_rel",
-                                                   "sc",
-                                                   "weak",
-                                                   "gpu",
-                                                   "cta",
-                                                   "sys",
-                                                   "cluster",
-                                                   "gl",
-                                                   "nc",
-                                                   "ca",
-                                                   "cg",
-                                                   "cs",
-                                                   "cv",
-                                                   "wb",
-                                                   "wt",
-                                                   "v2",
-                                                   "v4",
-                                                   "cc",
-                                                   "l",
-                                                   "r",
-                                                   "clamp",
-                                                   "wrap",
-                                                   "shiftamt",
-                                                   "uni",
-                                                   "idx",
-                                                   "sync",
-                                                   "warp",
-                                                   "red",
-                                                   "aligned",
-                                                   "up",
-                                                   "down",
-                                                   "bfly",
-                                                   "all",
-                                                   "any",
-                                                   "ballot",
-                                                   "finite",
-                                                   "infinite",
-                                                   "number",
-                                                   "notanumber",
-                                                   "normal",
-                                                   "subnormal",
-                                                   "L1",
-                                                   "L2",
-                                                   "L1::no_allocate",
-                                                   "L1::evict_last",
-                                                   "L1::evict_first",
-                                                   "L1::evict_normal",
-                                                   "L2::64B",
-                                                   "L2::128B",
-                                                   "L2::256B",
-                                                   "proxy",
-                                                   "alias"};
-  return known.contains(part) || type_named(part) != Type::none;
-}
-
-Opcode opcode_of(std::string_view text) {
-  Opcode result{text, {}};
-  for (std::size_t at = 0; at <= text.size();) {
-    const std::size_t dot = std::min(text.find('.', at), text.size());
-    std::string_view part = text.substr(at, dot - at);
-    if (part == "shared::cta") part = "shared";
-    if (!result.parts.empty() && !is_known_part(part)) throw Unsupported{"." + std::string(part)};
-    result.parts.push_back(part);
-    at = dot + 1;
-  }
-  return result;
-}
-
-/// A mistake that PLEAT_PTX_MUTATION="kernel;part;n;from;to" makes: in the n-th statement that has `part`, of
-/// kernels whose names have `kernel`, `from` becomes `to`; without `from` the whole statement does.
-class Mutation {
- public:
-  explicit Mutation(const std::string& symbol) {
-    const char* const given = std::getenv("PLEAT_PTX_MUTATION");
-    if (given == nullptr) return;
-    std::istringstream fields(given);
-    std::string kernel, number;
-    for (std::string* const field : {&kernel, &part_, &number, &from_, &to_})
-      std::getline(fields, *field, ';');
-    if (symbol.find(kernel) != std::string::npos) left_ = std::stoi(number);
-  }
-  /// The statement as it is then; it stays where it is.
-  std::string_view of(std::string_view statement) {
-    if (left_ == 0 || statement.find(part_) == std::string_view::npos || --left_ > 0) return statement;
-    std::string changed(from_.empty() ? to_ : statement);
-    if (const std::size_t at = changed.find(from_); at == std::string::npos)
-      finding("PLEAT_PTX_MUTATION: no " + from_ + " in " + changed);
-    else if (!from_.empty())
-      changed.replace(at, from_.size(), to_);
-    static auto* const all = new std::deque<std::string>;
-    return all->emplace_back(std::move(changed));
-  }
-
- private:
-  std::string part_, from_, to_;
-  int left_ = 0;
-};
 
 /// A statement: "@!%p1 add.s32 %r1, %r2, 3".
 struct Statement {

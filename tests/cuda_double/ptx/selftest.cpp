@@ -5,17 +5,15 @@
 #include <algorithm>
 #include <array>
 #include <bit>
-#include <csignal>
 #include <numeric>
 
 #include <cuda_runtime_api.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include "pleat/tests/catch.h"
 #include "pleat/tests/cuda_double/double.h"
 #include "pleat/tests/cuda_double/ptx/counts.h"
 #include "pleat/tests/cuda_double/ptx/launch.h"
+#include "pleat/tests/cuda_double/said_by.h"
 
 namespace cuda_double::ptx {
 
@@ -102,25 +100,7 @@ std::vector<uint64_t> run_kernel(const std::string& text, const std::vector<uint
 }
 
 std::string said_by_kernel(const std::string& text, std::size_t in, unsigned threads) {
-  std::array<int, 2> ends{};
-  REQUIRE(pipe(ends.data()) == 0);
-  const pid_t child = fork();
-  if (child == 0) {
-    dup2(ends[1], STDERR_FILENO);
-    // Catch's handlers would speak first; an allocation puts the double's own back.
-    for (const int signal : {SIGABRT, SIGSEGV}) std::signal(signal, SIG_DFL);
-    run_kernel(text, numbers(in), threads, threads);
-    _exit(0);
-  }
-  close(ends[1]);
-  std::string result;
-  std::array<char, 512> part{};
-  for (ssize_t n = 0; (n = read(ends[0], part.data(), part.size())) > 0;)
-    result.append(part.data(), static_cast<std::size_t>(n));
-  close(ends[0]);
-  int status = 0;
-  waitpid(child, &status, 0);
-  return WIFEXITED(status) && WEXITSTATUS(status) == 0 ? "" : result;
+  return said_by([&] { run_kernel(text, numbers(in), threads, threads); });
 }
 
 TEST_CASE("PTX: threads know who they are") {
