@@ -406,9 +406,6 @@ struct RAdamRule : RuleWith<RAdamOptions> {
 
   double rate = 0;      ///< lr / (1 - beta1^t), rectified
   bool adapts = false;  ///< whether the variance is known well enough
-  /// Divides where it does not. No constant: g++ would drop the division and fuse the product with the
-  /// subtraction, and the CPU's bits would not be the GPU's.
-  double unit = 1;
 
   PLEAT_HOST_DEVICE void at_step(int64_t step) {
     const auto t = static_cast<double>(step);
@@ -417,7 +414,6 @@ struct RAdamRule : RuleWith<RAdamOptions> {
     const double s = r - 2 * t * faded / (1 - faded);
     rate = o.lr / (1 - std::pow(o.betas[0], t));
     adapts = s > 5;
-    unit = adapts ? 0 : 1;
     if (adapts) rate *= std::sqrt((s - 4) * (s - 2) * r / ((r - 4) * (r - 2) * s) * (1 - faded));
   }
 
@@ -427,7 +423,9 @@ struct RAdamRule : RuleWith<RAdamOptions> {
     average(m, g);
     average_square(v, g);
     const T divisor = std::sqrt(v) + T(o.eps);
-    p -= T(rate) * m / (adapts ? divisor : T(unit));
+    // The quotient first: the product is fused with the subtraction by g++ and by nvcc, whatever they make of a
+    // division by 1, and the CPU's bits are the GPU's.
+    p -= T(rate) * (m / (adapts ? divisor : T(1)));
   }
 };
 using RAdam = RuleOptimizer<RAdamRule>;
