@@ -2,12 +2,21 @@
 
 #include <bit>
 #include <cstdint>
+#include <type_traits>
 
 namespace pleat {
 
+// A GPU converts by an instruction of its own, whose NaN is 0x7fff; what follows it serves constants there.
 namespace detail {
 
 constexpr uint16_t float_to_half_bits(float value) {
+#if defined(__CUDA_ARCH__)
+  if (!std::is_constant_evaluated()) {
+    uint16_t half;
+    asm("cvt.rn.f16.f32 %0, %1;" : "=h"(half) : "f"(value));
+    return half;
+  }
+#endif
   const uint32_t bits = std::bit_cast<uint32_t>(value);
   const uint32_t sign = (bits >> 16) & 0x8000u;
   const uint32_t magnitude = bits & 0x7fffffffu;
@@ -23,6 +32,13 @@ constexpr uint16_t float_to_half_bits(float value) {
 }
 
 constexpr float half_bits_to_float(uint16_t half) {
+#if defined(__CUDA_ARCH__)
+  if (!std::is_constant_evaluated()) {
+    float value;
+    asm("cvt.f32.f16 %0, %1;" : "=f"(value) : "h"(half));
+    return value;
+  }
+#endif
   const uint32_t sign = (half & 0x8000u) << 16;
   const uint32_t exponent = (half >> 10) & 0x1fu;
   const uint32_t mantissa = half & 0x3ffu;
@@ -35,6 +51,13 @@ constexpr float half_bits_to_float(uint16_t half) {
 }
 
 constexpr uint16_t float_to_bfloat_bits(float value) {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+  if (!std::is_constant_evaluated()) {
+    uint16_t bfloat;
+    asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(bfloat) : "f"(value));
+    return bfloat;
+  }
+#endif
   const uint32_t bits = std::bit_cast<uint32_t>(value);
   if ((bits & 0x7fffffffu) > 0x7f800000u) return static_cast<uint16_t>((bits >> 16) | 0x40u);
   return static_cast<uint16_t>((bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16);
