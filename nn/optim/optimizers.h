@@ -404,8 +404,10 @@ struct RAdamRule : RuleWith<RAdamOptions> {
   static constexpr const char* name = "RAdam";
   static constexpr State states[] = {{.name = "exp_avg"}, {.name = "exp_avg_sq", .of_squares = true}};
 
-  double rate = 0;      ///< lr / (1 - beta1^t), rectified
-  bool adapts = false;  ///< whether the variance is known well enough
+  double rate = 0;  ///< lr / (1 - beta1^t), rectified
+  /// What divides while the variance is not known well enough: 1, then 0. No constant, or g++ would drop the
+  /// division and fuse the product with the subtraction, and the CPU's bits would not be the GPU's.
+  double unit = 1;
 
   PLEAT_HOST_DEVICE void at_step(int64_t step) {
     const auto t = static_cast<double>(step);
@@ -413,8 +415,8 @@ struct RAdamRule : RuleWith<RAdamOptions> {
     const double r = 2 / (1 - o.betas[1]) - 1;
     const double s = r - 2 * t * faded / (1 - faded);
     rate = o.lr / (1 - std::pow(o.betas[0], t));
-    adapts = s > 5;
-    if (adapts) rate *= std::sqrt((s - 4) * (s - 2) * r / ((r - 4) * (r - 2) * s) * (1 - faded));
+    unit = s > 5 ? 0 : 1;
+    if (s > 5) rate *= std::sqrt((s - 4) * (s - 2) * r / ((r - 4) * (r - 2) * s) * (1 - faded));
   }
 
   template <class T>
@@ -423,9 +425,7 @@ struct RAdamRule : RuleWith<RAdamOptions> {
     average(m, g);
     average_square(v, g);
     const T divisor = std::sqrt(v) + T(o.eps);
-    // The quotient first: the product is fused with the subtraction by g++ and by nvcc, whatever they make of a
-    // division by 1, and the CPU's bits are the GPU's.
-    p -= T(rate) * (m / (adapts ? divisor : T(1)));
+    p -= T(rate) * m / (unit == 0 ? divisor : T(unit));
   }
 };
 using RAdam = RuleOptimizer<RAdamRule>;
