@@ -1,10 +1,13 @@
 #!/usr/bin/env python3
-"""Which kernels of a built library use local memory: python3 local_memory.py LIBRARY EXCEPTIONS
+"""Which kernels of a built library use local memory: python3 local_memory.py LIBRARY EXCEPTIONS|--registers
 
 An array of a thread's own that is not in registers, and registers that were spilled, lie in a kernel's frame in
 local memory. Fails when a kernel for compute capability 9.0 has a frame that EXCEPTIONS does not allow. Its lines
 read "BYTES PATTERN  # reason": kernels whose name has the regular expression PATTERN in it may have frames of up to
 BYTES.
+
+With --registers it lists all kernels instead: registers of a thread, how many blocks of 256 threads a multiprocessor
+has registers for (of 65,536, which warps take by 256), and the frame.
 
 Reads the machine code as nvcc embeds it, so that it needs no other tool: `cuobjdump --dump-resource-usage` would
 say the same under STACK. Exit status 77: skipped.
@@ -61,7 +64,7 @@ def cubins(data):
 
 
 def frames(cubin):
-    """(kernel's name, bytes of its frame), from the notes in the ELF section .nv.info."""
+    """(kernel's name, bytes of its frame, registers), from the notes in the ELF section .nv.info."""
     (table,) = struct.unpack_from("<Q", cubin, 40)
     entry_size, count, names = struct.unpack_from("<HHH", cubin, 58)
     sections = [struct.unpack_from("<IIQQQQIIQQ", cubin, table + i * entry_size) for i in range(count)]
@@ -69,18 +72,20 @@ def frames(cubin):
     named = {text(sections[names][4] + s[0]): s for s in sections}
     symbols, strings = named[".symtab"], named[".strtab"]
     at, end = named[".nv.info"][4], named[".nv.info"][4] + named[".nv.info"][5]
+    notes = {0x11: {}, 0x2F: {}}  # sizes of frames, numbers of registers
     while at < end:
         form, what, size = struct.unpack_from("<BBH", cubin, at)
         at += 4
         if form != 4:  # a number instead of the size of what follows
             continue
-        if what == 0x11:  # the size of a frame
-            symbol, frame = struct.unpack_from("<II", cubin, at)
+        if what in notes:
+            symbol, number = struct.unpack_from("<II", cubin, at)
             (name,) = struct.unpack_from("<I", cubin, symbols[4] + symbol * symbols[9])
-            name = text(strings[4] + name)
-            if not name.startswith("$"):  # a division or the like, which shares its kernel's frame
-                yield name, frame
+            notes[what][text(strings[4] + name)] = number
         at += size
+    for name, frame in notes[0x11].items():
+        if not name.startswith("$"):  # a division or the like, which shares its kernel's frame
+            yield name, frame, notes[0x2F].get(name, 0)
 
 
 def readable(names):
@@ -109,10 +114,15 @@ def main(library, list_of_exceptions):
         found = [entry for cubin in cubins(file.read()) for entry in frames(cubin)]
     if not found:
         skip(f"no kernels for compute capability 9.0 in {library}")
+    if list_of_exceptions == "--registers":
+        for name, (_, frame, registers) in zip(readable([name for name, _, _ in found]), found):
+            blocks = 65536 // (-(-max(registers, 1) * 32 // 256) * 256) // 8
+            print(f"{registers:4} {min(blocks, 8):2} {frame:5}  {name}")
+        return
     allowed = exceptions(list_of_exceptions)
     used = set()
     breaches = []
-    local = [(name, frame) for name, frame in found if frame > 0]
+    local = [(name, frame) for name, frame, _ in found if frame > 0]
     for name, (_, frame) in zip(readable([name for name, _ in local]), local):
         fitting = [i for i, (most, pattern) in enumerate(allowed) if pattern.search(name)]
         used.update(fitting)

@@ -31,6 +31,12 @@
 #else
 #define PLEAT_UNROLL
 #endif
+/// Before a loop of few rounds that nvcc would write out many times.
+#if defined(__CUDA_ARCH__)
+#define PLEAT_ROLLED _Pragma("unroll 1")
+#else
+#define PLEAT_ROLLED
+#endif
 
 namespace pleat {
 

@@ -8,8 +8,9 @@ namespace pleat {
 namespace {
 
 /// Below this many elements a thread costs more for meeting the others than for its own work.
-constexpr int64_t thread_elements = 8;
-/// Threads that read neighbouring elements: of 4 bytes they make up a sector, what a GPU fetches in one go (32 bytes).
+constexpr int64_t thread_elements = 16;
+/// Threads that read neighbouring elements: of 4 bytes they make up a sector, what a GPU fetches in one go
+/// (32 bytes).
 constexpr int64_t fetched_together = 8;
 /// Neighbouring results read side by side: one warp.
 constexpr int64_t side_by_side = 32;

@@ -71,9 +71,9 @@ __device__ T moved_words(const T& x, const Move& move) {
 
 }  // namespace detail
 
-/// Shared memory of a block: one T for each thread. Every read and write of shared memory goes through here,
-/// where the double of CUDA watches them.
-template <class T>
+/// Shared memory of a block: one T for each thread, or `count`. Every read and write of shared memory goes
+/// through here, where the double of CUDA watches them.
+template <class T, std::size_t count = block_threads>
 class SharedArray {
  public:
   __device__ T read(int i) const {
@@ -86,7 +86,7 @@ class SharedArray {
   }
 
  private:
-  static constexpr std::size_t size = block_threads * sizeof(T);
+  static constexpr std::size_t size = count * sizeof(T);
 
   static __device__ T* memory() {
     alignas(16) __shared__ unsigned char bytes[size];
@@ -104,25 +104,27 @@ class Block {
  public:
   __device__ int thread() const { return static_cast<int>(threadIdx.x); }
 
-  /// The value of each team's lane 0 becomes all of theirs merged: lane i takes in lane i + lanes / 2, then
-  /// i + lanes / 4, ... so the order does not depend on when threads run.
+  /// The value of each team's lane 0 becomes all of theirs merged: within a warp lane i takes in lane i + 1,
+  /// then i + 2, i + 4 ..., then the first warp what the others have, in their order, which does not depend
+  /// on when threads run. `merge` is also called with values of other teams, whose results nothing reads.
   template <class T, class Merge>
   __device__ void combine(T& value, const Teams& teams, const Merge& merge) const {
+    const int step = teams.step();
+    const int span = teams.lanes() * step;  // of a team's threads
+    PLEAT_ROLLED
+    for (int apart = step; apart < span && apart < detail::warp_threads; apart *= 2)
+      merge(value, detail::moved_words(value, [apart](unsigned word) {
+              return __shfl_down_sync(detail::whole_warp, word, static_cast<unsigned>(apart));
+            }));
+    if (span <= detail::warp_threads) return;
     const SharedArray<T> all;
-    const int lane = teams.lane_of(thread());
-    for (int half = teams.lanes() / 2; half > 0; half /= 2) {
-      const int apart = half * teams.step();
-      if (apart < detail::warp_threads) {
-        const T other = detail::moved_words(value, [apart](unsigned word) {
-          return __shfl_down_sync(detail::whole_warp, word, static_cast<unsigned>(apart));
-        });
-        if (lane < half) merge(value, other);
-      } else {
-        __syncthreads();  // until all have read what was there before
-        all.write(thread(), value);
-        __syncthreads();
-        if (lane < half) merge(value, all.read(thread() + apart));
-      }
+    __syncthreads();  // until all have read what was there before
+    if (thread() % detail::warp_threads < step) all.write(thread(), value);
+    __syncthreads();
+    const int next = step < detail::warp_threads ? detail::warp_threads : step;
+    if (teams.lane_of(thread()) == 0) {
+      PLEAT_ROLLED
+      for (int from = next; from < span; from += next) merge(value, all.read(thread() + from));
     }
   }
 
@@ -160,16 +162,14 @@ class Block {
 };
 
 template <class Functor>
-__global__ void __launch_bounds__(block_threads, least_blocks<Functor>)
-    block_kernel(int64_t blocks, const Functor functor) {
-  const Block block;
-  for (int64_t b = blockIdx.x; b < blocks; b += gridDim.x) functor(b, block);
+__global__ void __launch_bounds__(block_threads, least_blocks<Functor>) block_kernel(const Functor functor) {
+  functor(static_cast<int64_t>(blockIdx.x), Block{});
 }
 
 /// Calls `functor(b, block)` for b = 0 ... blocks-1, in any order.
 template <class Functor>
 void launch_blocks(const char* op, Device device, int64_t blocks, const Functor& functor) {
-  launch_kernel(op, device, blocks, &block_kernel<Functor>, blocks, functor);
+  launch_kernel(op, device, blocks, &block_kernel<Functor>, functor);
 }
 
 }  // namespace pleat

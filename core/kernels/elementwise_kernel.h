@@ -29,134 +29,116 @@ PLEAT_HOST_DEVICE Seen<T> seen(T value) {
   return static_cast<Seen<T>>(value);
 }
 
-/// One element of operands with any strides and types.
+/// How an operand gives a thread its `vector_width` elements.
+enum class Lanes : unsigned char {
+  vector,    ///< neighbours of the type that the functor sees
+  half,      ///< neighbours of another type of load_vector
+  repeated,  ///< one element, of any type
+  apart      ///< not at once
+};
+
+/// Elements of operands with any strides and types: `vector_width` a thread where no operand's lie apart,
+/// else one.
 template <class F, class Out, class... In>
-struct MapStrided {
+struct MapElements {
   static constexpr std::size_t operands = 1 + sizeof...(In);
-  ElementOffsets<operands> offsets;
+  ElementOffsets<operands, uint32_t> offsets;
   std::array<std::byte*, operands> base;
   std::array<DType, operands> dtype;
+  std::array<Lanes, operands> lanes;
+  uint32_t n;  ///< elements
+  bool by_vectors;
   F f;
 
-  PLEAT_HOST_DEVICE void operator()(int64_t i) const { run(i, std::index_sequence_for<In...>{}); }
+  PLEAT_HOST_DEVICE void operator()(int64_t i) const {
+    auto first = static_cast<uint32_t>(i);
+    uint32_t end = first + 1;
+    if (by_vectors) {
+      first *= vector_width;
+      end = first + vector_width;
+      if (end <= n) return vector(first, std::index_sequence_for<In...>{});
+      end = n;
+    }
+    PLEAT_ROLLED
+    for (; first < end; ++first) element(first, std::index_sequence_for<In...>{});
+  }
 
  private:
   template <std::size_t... K>
-  PLEAT_HOST_DEVICE void run(int64_t i, std::index_sequence<K...>) const {
+  PLEAT_HOST_DEVICE void element(uint32_t i, std::index_sequence<K...>) const {
     const auto at = offsets.at(i);
     store_as<Out>(base[0], at[0], dtype[0], f(seen(load_as<In>(base[K + 1], at[K + 1], dtype[K + 1]))...));
   }
-};
 
-/// `width` neighbours, moved at once.
-template <class T, std::size_t width>
-struct alignas(sizeof(T) * width) Vector {
-  T lane[width];
-};
-
-/// `width` elements of operands that all lie one element behind the other, stored as StoredOut and StoredIn,
-/// which are the types the functor sees or the half types of these.
-template <std::size_t width, class F, class Out, class StoredOut, class InTypes, class StoredIn>
-struct MapDense;
-template <std::size_t width, class F, class Out, class StoredOut, class... In, class... StoredIn>
-struct MapDense<width, F, Out, StoredOut, std::tuple<In...>, std::tuple<StoredIn...>> {
-  StoredOut* out;
-  std::array<const void*, sizeof...(In)> in;  ///< of StoredIn
-  int64_t n;                                  ///< elements
-  F f;
-
-  PLEAT_HOST_DEVICE void operator()(int64_t i) const { run(i, std::index_sequence_for<In...>{}); }
-
- private:
   template <std::size_t... K>
-  PLEAT_HOST_DEVICE void run(int64_t i, std::index_sequence<K...>) const {
-    const int64_t first = i * static_cast<int64_t>(width);
-    if (first + static_cast<int64_t>(width) <= n) {
-      const std::tuple<Vector<StoredIn, width>...> loaded{
-          static_cast<const Vector<StoredIn, width>*>(in[K])[i]...};
-      Vector<StoredOut, width> result;
-      for (std::size_t j = 0; j < width; ++j)
-        result.lane[j] =
-            convert<StoredOut>(static_cast<Out>(f(seen(convert<In>(std::get<K>(loaded).lane[j]))...)));
-      reinterpret_cast<Vector<StoredOut, width>*>(out)[i] = result;
-      return;
-    }
-    for (int64_t j = first; j < n; ++j)
-      out[j] = convert<StoredOut>(
-          static_cast<Out>(f(seen(convert<In>(static_cast<const StoredIn*>(in[K])[j]))...)));
+  PLEAT_HOST_DEVICE void vector(uint32_t first, std::index_sequence<K...>) const {
+    const auto at = offsets.at(first);
+    std::tuple<std::array<In, vector_width>...> in;
+    (load<In>(std::get<K>(in).data(), K + 1, at[K + 1]), ...);
+    Out out[vector_width];
+    for (std::size_t j = 0; j < vector_width; ++j) out[j] = static_cast<Out>(f(seen(std::get<K>(in)[j])...));
+    store_vector(out, base[0], at[0], dtype[0]);
+  }
+  template <class T>
+  PLEAT_HOST_DEVICE void load(T* to, std::size_t k, int32_t at) const {
+    if (lanes[k] == Lanes::vector) return load_vector(to, base[k], at, dtype_of<T>());
+    if (lanes[k] == Lanes::half) return load_vector(to, base[k], at, dtype[k]);
+    const T value = load_as<T>(base[k], at, dtype[k]);
+    for (std::size_t j = 0; j < vector_width; ++j) to[j] = value;
   }
 };
 
 namespace detail {
 
-/// Bytes a thread reads or writes at once.
-inline constexpr std::size_t vector_bytes = 16;
-
-template <class T, class S>
-using StoredHalf = std::conditional_t<std::is_same_v<T, float>, S, T>;
-
-/// Runs densely if all operands are stored as given; false otherwise.
-template <class F, class Out, class StoredOut, class... In, class... StoredIn>
-bool mapped_dense(const char* op, const ElementwiseLoop& loop, const F& f, std::type_identity<StoredOut>,
-                  std::tuple<In...>*, std::tuple<StoredIn...>*) {
-  constexpr std::array<DType, 1 + sizeof...(In)> stored = {dtype_of<StoredOut>(), dtype_of<StoredIn>()...};
-  constexpr std::size_t largest = std::max({sizeof(StoredOut), sizeof(StoredIn)...});
-  constexpr std::size_t width = vector_bytes / largest;
-  for (std::size_t k = 0; k < stored.size(); ++k) {
-    const Tensor& t = loop.operands[k].tensor;
-    if (t.dtype() != stored[k] || !loop.is_dense(k)) return false;
-    if (reinterpret_cast<std::uintptr_t>(t.raw()) % (static_cast<std::size_t>(size_of(stored[k])) * width) !=
-        0)
-      return false;
-  }
-  const int64_t n = loop.numel();
-  const auto run = [&]<std::size_t... K>(std::index_sequence<K...>) {
-    const MapDense<width, F, Out, StoredOut, std::tuple<In...>, std::tuple<StoredIn...>> functor{
-        reinterpret_cast<StoredOut*>(loop.operands[0].tensor.raw()),
-        {loop.operands[K + 1].tensor.raw()...},
-        n,
-        f};
-    launch_indices(op, loop.operands[0].tensor.device(), ceil_div(n, static_cast<int64_t>(width)), functor);
-  };
-  run(std::index_sequence_for<In...>{});
-  return true;
+/// `start`: where the first element of a loop's part lies. Vectors have to lie at multiples of their bytes.
+template <class T>
+Lanes lanes_of(const Operand& operand, std::size_t k, int64_t start, const std::vector<LoopDim>& dims) {
+  const DType dtype = operand.tensor.dtype();
+  const int64_t step = dims.empty() ? 1 : dims[0].step[k];
+  if (step == 0 && k > 0) return Lanes::repeated;
+  if (step != 1 || !moves_vectors_of<T>(dtype)) return Lanes::apart;
+  for (std::size_t d = 1; d < dims.size(); ++d)
+    if (dims[d].step[k] % vector_width != 0) return Lanes::apart;
+  const std::byte* const first = operand.tensor.raw() + start * size_of(dtype);
+  const auto bytes = static_cast<std::uintptr_t>(vector_width * size_of(dtype));
+  if (reinterpret_cast<std::uintptr_t>(first) % bytes != 0) return Lanes::apart;
+  return dtype == dtype_of<T>() ? Lanes::vector : Lanes::half;
 }
 
 }  // namespace detail
 
-/// out = f(in...) on out's GPU: f sees elements of type In and gives an Out.
-/// The checks are those of elementwise_loop.
+/// out = f(in...) on out's GPU: f sees elements of type In and gives an Out. The checks are those of
+/// elementwise_loop. Parts of `small` elements each are launched by themselves.
 template <class Out, class... In, class F>
 void elementwise_kernel(const char* op, const Tensor& out,
-                        const std::type_identity_t<std::array<Tensor, sizeof...(In)>>& in, const F& f) {
-  std::array<Operand, 1 + sizeof...(In)> operands;
+                        const std::type_identity_t<std::array<Tensor, sizeof...(In)>>& in, const F& f,
+                        int64_t small = small_loop) {
+  constexpr std::size_t count = 1 + sizeof...(In);
+  std::array<Operand, count> operands;
   operands[0] = {out, dtype_of<Out>(), Access::write};
   std::size_t next = 1;
   for (const Tensor& tensor : in) operands[next++] = {tensor, dtype_of<Out>(), Access::read};
   const ElementwiseLoop loop = make_elementwise_loop(op, operands);
   if (loop.numel() == 0) return;
   out.begin_write();
-  using Types = std::tuple<In...>;
-  bool done = detail::mapped_dense<F, Out>(op, loop, f, std::type_identity<Out>{},
-                                           static_cast<Types*>(nullptr), static_cast<Types*>(nullptr));
-  if constexpr ((std::is_same_v<Out, float> || ... || std::is_same_v<In, float>)) {
-    const auto try_half = [&]<class S>(Type<S>) {
-      using Stored = std::tuple<detail::StoredHalf<In, S>...>;
-      done =
-          done || detail::mapped_dense<F, Out>(op, loop, f, std::type_identity<detail::StoredHalf<Out, S>>{},
-                                               static_cast<Types*>(nullptr), static_cast<Stored*>(nullptr));
+  for_small_parts<count>(loop.dims, small, [&](const std::vector<LoopDim>& dims, const auto& starts) {
+    int64_t n = 1;
+    for (const LoopDim& dim : dims) n *= dim.size;
+    MapElements<F, Out, In...> functor{{op, dims}, {}, {}, {}, static_cast<uint32_t>(n), true, f};
+    const auto set = [&]<class T>(Type<T>, std::size_t k) {
+      const Tensor& t = loop.operands[k].tensor;
+      functor.base[k] = t.raw() + starts[k] * size_of(t.dtype());
+      functor.dtype[k] = t.dtype();
+      functor.lanes[k] = detail::lanes_of<T>(loop.operands[k], k, starts[k], dims);
     };
-    try_half(Type<Half>{});
-    try_half(Type<BFloat16>{});
-  }
-  if (!done) {
-    MapStrided<F, Out, In...> functor{ElementOffsets<1 + sizeof...(In)>(op, loop), {}, {}, f};
-    for (std::size_t k = 0; k < operands.size(); ++k) {
-      functor.base[k] = loop.operands[k].tensor.raw();
-      functor.dtype[k] = loop.operands[k].tensor.dtype();
-    }
-    launch_indices(op, out.device(), loop.numel(), functor);
-  }
+    std::size_t k = 0;
+    set(Type<Out>{}, k++);
+    (set(Type<In>{}, k++), ...);
+    const bool is_apart =
+        std::find(functor.lanes.begin(), functor.lanes.end(), Lanes::apart) != functor.lanes.end();
+    functor.by_vectors = !is_apart && (dims.size() <= 1 || dims[0].size % vector_width == 0);
+    launch_indices(op, out.device(), functor.by_vectors ? ceil_div(n, int64_t{vector_width}) : n, functor);
+  });
 }
 
 }  // namespace pleat

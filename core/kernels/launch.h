@@ -1,10 +1,10 @@
 // Private header: not installed.
 #pragma once
 
-#include <algorithm>
 #include <cstdint>
 
 #include "pleat/core/base/checked_math.h"
+#include "pleat/core/base/format.h"
 #include "pleat/core/base/host_device.h"
 #include "pleat/core/device/cuda.h"
 
@@ -28,15 +28,18 @@ inline constexpr int least_blocks = 0;
 template <class Functor>
 requires(Functor::keeps_registers) inline constexpr int least_blocks<Functor> = 1;
 
-/// Launches `blocks` blocks of threads, or as many as a launch can have; none for 0.
+/// Launches `blocks` blocks of threads; none for 0. Throws ValueError for more than a launch can have, 2^31
+/// - 1.
 template <class... Parameters, class... Args>
 void launch_kernel(const char* op, Device device, int64_t blocks, void (*kernel)(Parameters...),
                    const Args&... args) {
   if (blocks == 0) return;
   constexpr int64_t most_blocks = (int64_t{1} << 31) - 1;
+  check<ValueError>(blocks <= most_blocks, "{}: needs {} blocks of {} threads, a launch can have {}", op,
+                    blocks, block_threads, most_blocks);
   const cuda::DeviceGuard guard(device);
   cudaLaunchConfig_t config{};
-  config.gridDim = dim3(static_cast<unsigned>(std::min(blocks, most_blocks)));
+  config.gridDim = dim3(static_cast<unsigned>(blocks));
   config.blockDim = dim3(block_threads);
   config.stream = static_cast<cudaStream_t>(cuda::current_stream(device).native());
   cuda::check_cuda(cudaLaunchKernelEx(&config, kernel, args...), op);
@@ -45,8 +48,8 @@ void launch_kernel(const char* op, Device device, int64_t blocks, void (*kernel)
 template <class Functor>
 __global__ void __launch_bounds__(block_threads, least_blocks<Functor>)
     index_kernel(int64_t n, const Functor functor) {
-  const int64_t step = static_cast<int64_t>(gridDim.x) * blockDim.x;
-  for (int64_t i = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x; i < n; i += step) functor(i);
+  const int64_t i = static_cast<int64_t>(blockIdx.x) * block_threads + threadIdx.x;
+  if (i < n) functor(i);
 }
 
 /// Calls `functor(i)` for i = 0 ... n-1, each in a thread of its own.

@@ -19,6 +19,7 @@
 #include "pleat/core/tensor/fits.h"
 #include "pleat/core/tensor/pinned_memory.h"
 #include "pleat/core/tensor/strided_copy.h"
+#include "pleat/core/tensor/tile_copy.h"
 #include "pleat/core/tensor/transfer.h"
 
 namespace pleat::ops {
@@ -48,8 +49,7 @@ bool lie_alike(const Tensor& a, const Tensor& b) {
 /// Whether it takes no kernel to copy to, from or on a GPU, then done here.
 bool copied_by_transfer(const Tensor& to, const Tensor& from) {
   const bool across = to.device() != from.device();
-  if (!across &&
-      (to.device().is_cpu() || to.impl().storage->bytes.get() == from.impl().storage->bytes.get()))
+  if (!across && (to.device().is_cpu() || to.impl().storage->bytes.get() == from.impl().storage->bytes.get()))
     return false;
   if (to.dtype() == from.dtype() && lie_alike(to, from))
     cuda::transfer(to, from, false);
@@ -87,10 +87,15 @@ void convert_dense(const Tensor& to, const Tensor& from) {
 
 void copy_elements(const Tensor& to, const Tensor& from) {
   if (copied_by_transfer(to, from)) return;
-  if (to.device().is_cuda())
-    return dispatch(to.dtype(), [&]<class T>(Type<T>) {
+  if (to.device().is_cuda()) {
+    if constexpr (with_cuda)
+      if (copied_by_tiles("copy", to, from)) return;
+    // Half types go through float, of which kernels move vectors; of one type they keep their bits.
+    const bool by_float = to.dtype() != from.dtype() && is_half(to.dtype());
+    return dispatch(by_float ? float32 : to.dtype(), [&]<class T>(Type<T>) {
       if constexpr (with_cuda) elementwise_kernel<T, T>("copy", to, {from}, Identity{});
     });
+  }
   if (to.dtype() == from.dtype()) return copy_strided(to, from);
   if (lie_alike(to, from)) return convert_dense(to, from);
   dispatch(to.dtype(), [&]<class T>(Type<T>) {

@@ -2,6 +2,7 @@
 #include <bit>
 #include <cstdint>
 #include <cstring>
+#include <initializer_list>
 #include <vector>
 
 #include <cub/device/device_select.cuh>
@@ -10,6 +11,7 @@
 #include "pleat/core/kernels/dispatch_size.h"
 #include "pleat/core/kernels/host_array.h"
 #include "pleat/core/kernels/launch.h"
+#include "pleat/core/kernels/load_as.h"
 #include "pleat/core/kernels/number_array.h"
 #include "pleat/core/kernels/offsets.h"
 #include "pleat/core/tensor/copy.h"
@@ -121,13 +123,24 @@ struct FoldRun {
     if (k > 0 && key[k - 1] == row) return;
     const int64_t at = (o * rows + row) * inner.divisor() + j;
     T result = y.load(at);
-    for (; k < n.divisor() && key[k] == row; ++k)
-      result = fold(result, values.load((o * n.divisor() + order[k]) * inner.divisor() + j));
+    const auto value = [&](int64_t m) {
+      return values.load((o * n.divisor() + order[m]) * inner.divisor() + j);
+    };
+    // Of a long run, as of a padding token, several are waited for together.
+    constexpr int64_t at_once = 8;
+    for (; k + at_once <= n.divisor() && key[k + at_once - 1] == row; k += at_once) {
+      T some[at_once];
+      PLEAT_UNROLL
+      for (int64_t m = 0; m < at_once; ++m) some[m] = value(k + m);
+      PLEAT_UNROLL
+      for (int64_t m = 0; m < at_once; ++m) result = fold(result, some[m]);
+    }
+    for (; k < n.divisor() && key[k] == row; ++k) result = fold(result, value(k));
     y.store(at, result);
   }
 };
 
-/// One element of y [outer, n, inner] from x [outer, rows, inner].
+/// One element of y [outer, n, inner] from x [outer, rows, inner], or several as one.
 template <class T>
 struct SelectElement {
   const int64_t* index;
@@ -230,6 +243,18 @@ void fold_runs(const char* op, const OrderedLines& runs, const Tensor& values, c
   launch_indices(op, y.device(), values.numel(), functor);
 }
 
+/// Calls f(Type<T>{}) with the widest T of which rows of so many bytes consist, from all these addresses on.
+template <class F>
+void by_words(int64_t bytes, std::initializer_list<const void*> starts, const F& f) {
+  auto all = static_cast<std::uintptr_t>(bytes);
+  for (const void* start : starts) all |= reinterpret_cast<std::uintptr_t>(start);
+  if (all % 16 == 0) return f(Type<Vector<uint32_t, 4>>{});
+  if (all % 8 == 0) return f(Type<uint64_t>{});
+  if (all % 4 == 0) return f(Type<uint32_t>{});
+  if (all % 2 == 0) return f(Type<uint16_t>{});
+  f(Type<uint8_t>{});
+}
+
 }  // namespace
 
 void gather_cuda(const Tensor& x, std::size_t dim, const Tensor& indices, const Tensor& y) {
@@ -279,10 +304,13 @@ void scatter_fold_cuda(const char* op, const Tensor& y, std::size_t dim, const T
 }
 
 void index_select_cuda(const Tensor& x, const Tensor& indices, const Tensor& y, int64_t rows, int64_t inner) {
-  dispatch_size(x.dtype(), [&]<class T>(Type<T>) {
+  const int64_t bytes = inner * size_of(x.dtype());
+  by_words(bytes, {x.raw(), y.raw()}, [&]<class T>(Type<T>) {
+    const int64_t words = bytes / static_cast<int64_t>(sizeof(T));
     const SelectElement<T> functor{indices.data<int64_t>(), rows,       FastDivider(indices.numel()),
-                                   FastDivider(inner),      bits<T>(x), bits<T>(y)};
-    launch_indices("index_select", y.device(), y.numel(), functor);
+                                   FastDivider(words),      bits<T>(x), bits<T>(y)};
+    launch_indices("index_select", y.device(),
+                   y.numel() * size_of(y.dtype()) / static_cast<int64_t>(sizeof(T)), functor);
   });
 }
 

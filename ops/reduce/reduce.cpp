@@ -46,6 +46,10 @@ class Spread {
   Tensor operator()(const Tensor& y) const { return expand(keepdim(y), shape_); }
   /// Elements of x that make one result.
   int64_t count() const { return count_; }
+  /// y / count(), which a half type need not have.
+  Tensor shared_out(const Tensor& y) const {
+    return cast(widened(y) / static_cast<double>(count_), y.dtype());
+  }
 
   /// x as a matrix with a row for each result, and back.
   Tensor to_rows(const Tensor& x) const {
@@ -222,7 +226,7 @@ Tensor mean(const Tensor& input, const Dims& dims, Flag keepdim) {
   const Tensor& x = call.input(0);
   return call.result(ops::reduce_mean(x, dims, keepdim),
                      grad_of(x, [spread = Spread(x, dims, "mean")](const Tensor& dy) {
-                       return spread(dy / static_cast<double>(spread.count()));
+                       return spread(spread.shared_out(dy));
                      }));
 }
 
@@ -274,7 +278,7 @@ VarMean var_mean(const Tensor& input, const Dims& dims, VarOptions options) {
   const auto backward = [spread = Spread(x, dims, "var_mean"),
                          from_mean = FromMean(x, dims, options, y.mean)](const Grads& dys,
                                                                          const Needs&) -> Grads {
-    return {from_mean(dys[0] * 2) + spread(dys[1] / static_cast<double>(spread.count()))};
+    return {from_mean(dys[0] * 2) + spread(spread.shared_out(dys[1]))};
   };
   const std::vector<Tensor> recorded = call.results(std::vector<Tensor>{y.var, y.mean}, {{{x}, backward}});
   return {recorded[0], recorded[1]};

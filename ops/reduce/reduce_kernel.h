@@ -60,6 +60,7 @@ void reduce_kernel(const char* op, const Operation& operation, const Finish& fin
 template <class In>
 struct LoadAny {
   using Raw = In;
+  static constexpr bool has_vectors = false;
   const std::byte* x;
   DType dtype;
   __device__ Raw raw(int64_t i) const { return load_as<In>(x, i, dtype); }
@@ -69,8 +70,12 @@ struct LoadAny {
 template <class In, class Stored>
 struct LoadStored {
   using Raw = Stored;
+  static constexpr bool has_vectors = true;
   const Stored* x;
   __device__ Raw raw(int64_t i) const { return x[i]; }
+  __device__ auto vector(int64_t i) const {
+    return *reinterpret_cast<const Vector<Stored, vector_width>*>(x + i);
+  }
   __device__ static In value(Raw raw) { return convert<In>(raw); }
 };
 
@@ -121,6 +126,7 @@ struct ReduceElements {
   ElementOffsets<1> reduced{};  ///< steps in the input
   const std::byte* x = nullptr;
   DType dtype = float32;
+  bool by_vectors = false;  ///< whether a thread reads `vector_width` neighbours at once
   State* states = nullptr;  ///< [parts, outputs], or null: one part
 
   __device__ void operator()(int64_t b, const Block& block) const {
@@ -130,7 +136,7 @@ struct ReduceElements {
     const int64_t last = first + part < count ? first + part : count;
     const int lane = teams.lane_of(block.thread());
     const int64_t output = group * teams.count() + teams.team_of(block.thread());
-    State state = output < outputs ? gather(sink.kept.at(output)[0], first + lane, last) : operation.empty();
+    State state = output < outputs ? gather(sink.kept.at(output)[0], lane, first, last) : operation.empty();
     block.combine(state, teams, [&](State& into, const State& other) { operation.merge(into, other); });
     if (lane != 0 || output >= outputs) return;
     if (states != nullptr)
@@ -140,26 +146,92 @@ struct ReduceElements {
   }
 
  private:
-  __device__ State gather(int64_t offset, int64_t first, int64_t last) const {
-    return with_loader<In>(x, dtype,
-                           [&](const auto& load) { return gather_with(load, offset, first, last); });
+  __device__ State gather(int64_t offset, int lane, int64_t first, int64_t last) const {
+    return with_loader<In>(x, dtype, [&](const auto& load) {
+      if constexpr (std::decay_t<decltype(load)>::has_vectors)
+        if (by_vectors) return gather_vectors(load, offset, first + lane * vector_width, last);
+      return gather_elements(load, offset, first + lane, last);
+    });
+  }
+
+  /// Where a thread reads: from element to element of the innermost dimension by steps that are known, and
+  /// only at its end by a division.
+  struct Place {
+    int64_t at;      ///< in the input
+    int64_t within;  ///< the innermost dimension
+  };
+  __device__ Place place_of(int64_t offset, int64_t i) const {
+    int64_t within = i;
+    reduced.size[0].divide(within);
+    return {offset + reduced.at(i)[0], within};
+  }
+  /// To the element `step` further on, whose number is i.
+  __device__ void advance(Place& place, int64_t offset, int64_t i, int64_t step) const {
+    const int64_t run = reduced.size[0].divisor();
+    place.within += step;
+    place.at += step * reduced.step[0][0];
+    if (reduced.outermost == 0 || place.within < run) return;
+    if (reduced.outermost == 1 && place.within < 2 * run) {
+      place.within -= run;
+      place.at += reduced.step[1][0] - run * reduced.step[0][0];
+    } else {
+      place = place_of(offset, i);
+    }
   }
 
   template <class Load>
-  __device__ State gather_with(const Load& load, int64_t offset, int64_t i, int64_t last) const {
+  __device__ State gather_vectors(const Load& load, int64_t offset, int64_t i, int64_t last) const {
+    constexpr auto width = static_cast<int64_t>(vector_width);
+    constexpr int64_t together = at_once / width;
+    const int64_t step = teams.lanes() * width;
+    auto running = operation.begin();
+    if (i >= last) return operation.state(running);
+    Place place = place_of(offset, i);
+    const auto add = [&](const auto& loaded, int64_t index) {
+      std::array<In, vector_width> values;
+      PLEAT_UNROLL
+      for (std::size_t j = 0; j < vector_width; ++j) values[j] = load.value(loaded.lane[j]);
+      operation.add(running, values, index, 1);
+    };
+    for (; i + (together - 1) * step < last; i += together * step) {
+      Vector<typename Load::Raw, vector_width> loaded[together];
+      PLEAT_UNROLL
+      for (int64_t k = 0; k < together; ++k) {
+        loaded[k] = load.vector(place.at);
+        advance(place, offset, i + (k + 1) * step, step);
+      }
+      PLEAT_UNROLL
+      for (int64_t k = 0; k < together; ++k) add(loaded[k], i + k * step);
+    }
+    for (; i < last; i += step) {
+      add(load.vector(place.at), i);
+      advance(place, offset, i + step, step);
+    }
+    return operation.state(running);
+  }
+
+  template <class Load>
+  __device__ State gather_elements(const Load& load, int64_t offset, int64_t i, int64_t last) const {
     const int64_t step = teams.lanes();
     auto running = operation.begin();
+    if (i >= last) return operation.state(running);
+    Place place = place_of(offset, i);
     for (; i + (at_once - 1) * step < last; i += at_once * step) {
       typename Load::Raw raw[at_once];
       PLEAT_UNROLL
-      for (int k = 0; k < at_once; ++k) raw[k] = load.raw(offset + reduced.at(i + k * step)[0]);
+      for (int k = 0; k < at_once; ++k) {
+        raw[k] = load.raw(place.at);
+        advance(place, offset, i + (k + 1) * step, step);
+      }
       std::array<In, at_once> values;
       PLEAT_UNROLL
       for (int k = 0; k < at_once; ++k) values[static_cast<std::size_t>(k)] = load.value(raw[k]);
       operation.add(running, values, i, step);
     }
-    for (; i < last; i += step)
-      operation.add(running, std::array<In, 1>{load.value(load.raw(offset + reduced.at(i)[0]))}, i, step);
+    for (; i < last; i += step) {
+      operation.add(running, std::array<In, 1>{load.value(load.raw(place.at))}, i, step);
+      advance(place, offset, i + step, step);
+    }
     return operation.state(running);
   }
 };
@@ -194,7 +266,7 @@ namespace detail {
 /// Blocks that keep any GPU busy.
 inline constexpr int64_t enough_blocks = 1024;
 /// Elements that a thread reads at least before a result is cut into parts.
-inline constexpr int64_t part_elements = 16;
+inline constexpr int64_t part_elements = 32;
 
 inline int64_t blocks_for(int64_t outputs, const Teams& teams) {
   return (outputs + teams.count() - 1) / teams.count();
@@ -204,13 +276,27 @@ template <std::size_t N>
 ElementOffsets<N> offsets_of(const char* op, const std::vector<Dim>& dims) {
   check_kernel_dims(op, dims.size());
   ElementOffsets<N> offsets;
-  offsets.dims = static_cast<int>(dims.size());
+  offsets.size[0] = FastDivider(1);
+  offsets.outermost = std::max(0, static_cast<int>(dims.size()) - 1);
   for (std::size_t d = 0; d < dims.size(); ++d) {
     offsets.size[d] = FastDivider(dims[d].size);
     offsets.step[d][0] = dims[d].step;
     if constexpr (N > 1) offsets.step[d][1] = dims[d].out_step;
   }
   return offsets;
+}
+
+/// Whether the elements of a result lie in vectors, one behind the other, each at a multiple of its bytes.
+inline bool lies_in_vectors(const Plan& plan, const Tensor& x) {
+  const auto is_multiple = [](int64_t n) { return n % vector_width == 0; };
+  if (plan.reduced.empty() || plan.reduced[0].step != 1 || !is_multiple(plan.reduced[0].size)) return false;
+  for (std::size_t d = 1; d < plan.reduced.size(); ++d)
+    if (!is_multiple(plan.reduced[d].step)) return false;
+  for (const Dim& dim : plan.kept)
+    if (!is_multiple(dim.step)) return false;
+  return reinterpret_cast<std::uintptr_t>(x.raw()) %
+             static_cast<std::uintptr_t>(vector_width * size_of(x.dtype())) ==
+         0;
 }
 
 }  // namespace detail
@@ -232,8 +318,9 @@ void reduce_kernel(const char* op, const Operation& operation, const Finish& fin
   const int64_t most_parts = std::max<int64_t>(1, plan.count / (teams.lanes() * detail::part_elements));
   const int64_t wanted = std::clamp<int64_t>(ceil_div(detail::enough_blocks, blocks), 1, most_parts);
   // Whole rounds of a team, so that parts begin where memory is fetched.
-  const int64_t rounds = ceil_div(ceil_div(plan.count, wanted), teams.lanes());
-  const int64_t part = std::max<int64_t>(1, rounds * teams.lanes());
+  const bool by_vectors = teams.adjacent && detail::lies_in_vectors(plan, x);
+  const int64_t round = teams.lanes() * (by_vectors ? int64_t{vector_width} : 1);
+  const int64_t part = std::max<int64_t>(1, ceil_div(ceil_div(plan.count, wanted), round) * round);
   const int64_t parts = std::max<int64_t>(1, ceil_div(plan.count, part));
 
   ReduceElements<Operation, Finish> reduce{operation, finish, sink, teams};
@@ -244,6 +331,7 @@ void reduce_kernel(const char* op, const Operation& operation, const Finish& fin
   reduce.reduced = detail::offsets_of<1>(op, plan.reduced);
   reduce.x = x.raw();
   reduce.dtype = x.dtype();
+  reduce.by_vectors = by_vectors;
   if (parts == 1) return launch_blocks(op, x.device(), blocks, reduce);
 
   const auto bytes = static_cast<int64_t>(sizeof(State));

@@ -12,11 +12,16 @@
 #include "pleat/ops/elementwise/arithmetic_functors.h"
 #include "pleat/ops/reduce/lines.h"
 
+#if PLEAT_COMPILES_KERNELS
+#include "pleat/core/kernels/block.h"
+#endif
+
 /// Scans on a GPU.
 ///
-/// Lines are cut into chunks, of which each is one thread's. A first launch finds what each chunk amounts to,
-/// these are scanned in the same way (in chunks, ...), and a last launch goes through the chunks once more,
-/// from what all before amount to. Chunks depend on the shape only.
+/// Lines are cut into chunks, of which each is one thread's, or one warp's where a line's elements neighbour
+/// each other. A first launch finds what each chunk amounts to, these are scanned in the same way (in chunks,
+/// ...), and a last launch goes through the chunks once more, from what all before amount to. Chunks depend
+/// on the shape only.
 ///
 /// A scan is an associative `then`: what a stretch of elements does to the running result, followed by what
 /// the next stretch does.
@@ -27,6 +32,9 @@ inline constexpr int64_t chunk_elements = 32;
 /// Lines so many, and beside each other, are enough work for a GPU without cutting them.
 inline constexpr int64_t many_lines = 32768;
 inline constexpr int64_t side_by_side = 8;
+/// Elements of a warp's chunk, and lines that are enough work for a GPU without cutting them.
+inline constexpr int64_t warp_chunk_elements = 1024;
+inline constexpr int64_t many_warps = 2048;
 
 /// Running sums (Step = Plus) and products (Times).
 template <class T, class Step>
@@ -57,14 +65,39 @@ struct Recurrence {
   }
 };
 
+/// Whether vectors of the elements, which are seen as T, lie at multiples of their bytes.
+template <class T>
+bool vectors_lie_in(const std::byte* x, DType dtype) {
+  const bool known =
+      moves_vectors_of<T>(dtype) || (std::is_same_v<T, double> && moves_vectors_of<float>(dtype));
+  return known &&
+         reinterpret_cast<std::uintptr_t>(x) % static_cast<std::uintptr_t>(vector_width * size_of(dtype)) ==
+             0;
+}
+
 /// What single elements do.
 template <class T, class State>
 struct ElementSource {
   const std::byte* x;
   DType dtype;
   PLEAT_HOST_DEVICE State operator()(int64_t at) const { return {load_as<T>(x, at, dtype)}; }
+  /// `vector_width` neighbours.
+  PLEAT_HOST_DEVICE void load(int64_t at, State* states) const {
+    const auto load = [&]<class Seen>(Type<Seen>) {
+      Seen lanes[vector_width];
+      load_vector(lanes, x, at, dtype);
+      for (std::size_t j = 0; j < vector_width; ++j) states[j] = {static_cast<T>(lanes[j])};
+    };
+    if constexpr (std::is_same_v<T, double>)
+      if (dtype != float64) return load(Type<float>{});
+    load(Type<T>{});
+  }
+  /// Whether it can, for any multiple of `vector_width`.
+  bool has_vectors() const { return vectors_lie_in<T>(x, dtype); }
 };
 struct PairSource {
+  static bool has_vectors() { return false; }
+
   const std::byte* a;
   const std::byte* b;
   DType dtype;
@@ -78,6 +111,7 @@ struct PairSource {
 };
 template <class State>
 struct StateSource {
+  static bool has_vectors() { return false; }
   State* states;
   PLEAT_HOST_DEVICE State operator()(int64_t at) const { return states[at]; }
 };
@@ -90,9 +124,22 @@ struct ResultSink {
   PLEAT_HOST_DEVICE void operator()(int64_t at, const State& state) const {
     store_as<T>(y, at, dtype, static_cast<T>(state.total));
   }
+  template <class State>
+  PLEAT_HOST_DEVICE void store(int64_t at, const State* states) const {
+    const auto store = [&]<class Seen>(Type<Seen>) {
+      Seen lanes[vector_width];
+      for (std::size_t j = 0; j < vector_width; ++j) lanes[j] = static_cast<Seen>(states[j].total);
+      store_vector(lanes, y, at, dtype);
+    };
+    if constexpr (std::is_same_v<T, double>)
+      if (dtype != float64) return store(Type<float>{});
+    store(Type<T>{});
+  }
+  bool has_vectors() const { return vectors_lie_in<T>(y, dtype); }
 };
 template <class State>
 struct StateSink {
+  static bool has_vectors() { return false; }
   State* states;
   PLEAT_HOST_DEVICE void operator()(int64_t at, const State& state) const { states[at] = state; }
 };
@@ -126,6 +173,7 @@ struct Chunks {
 /// states[thread] = what the chunk amounts to.
 template <class Scan, class Source>
 struct FoldChunk {
+  static constexpr bool keeps_registers = true;
   Chunks chunks;
   Source source;
   typename Scan::State* states;
@@ -141,6 +189,7 @@ struct FoldChunk {
 /// Results of a chunk, from the state of all chunks up to the one before.
 template <class Scan, class Source, class Sink>
 struct ScanChunk {
+  static constexpr bool keeps_registers = true;
   Chunks chunks;
   Source source;
   Sink sink;
@@ -159,26 +208,146 @@ struct ScanChunk {
   }
 };
 
+#if PLEAT_COMPILES_KERNELS
+
+/// A chunk a warp: its lanes have `vector_width` neighbours each, and scan what these amount to. Results, or
+/// what the chunks amount to where there is a place for that.
+template <class Scan, class Source, class Sink>
+struct ScanByWarps {
+  using State = typename Scan::State;
+  Chunks chunks;
+  int64_t count;  ///< chunks
+  Source source;
+  Sink sink;
+  const State* before;
+  State* totals;
+  bool by_vectors;
+
+  __device__ void operator()(int64_t b, const Block& block) const {
+    constexpr int64_t width = vector_width, warp = detail::warp_threads;
+    const int64_t chunk = b * (block_threads / warp) + block.thread() / warp;
+    if (chunk >= count) return;
+    const int lane = block.thread() % detail::warp_threads;
+    const Chunks::Own own = chunks.own(chunk);
+    bool has_before = before != nullptr && own.number > 0;
+    State so_far = has_before ? before[chunk - 1] : State{};
+    for (int64_t start = 0; start < own.n; start += warp * width) {
+      const int64_t first = start + lane * width;
+      const int mine = static_cast<int>(first + width <= own.n ? width : first < own.n ? own.n - first : 0);
+      State states[width];
+      load(own, first, mine, states);
+      PLEAT_UNROLL
+      for (int j = 1; j < width; ++j)
+        if (j < mine) states[j] = Scan::then(states[j - 1], states[j]);
+      State total = states[0];
+      PLEAT_UNROLL
+      for (int j = 1; j < width; ++j)
+        if (j < mine) total = states[j];
+      for (int apart = 1; apart < warp; apart *= 2) {
+        const State other = moved(total, [apart](unsigned word) {
+          return __shfl_up_sync(detail::whole_warp, word, static_cast<unsigned>(apart));
+        });
+        if (lane >= apart) total = Scan::then(other, total);
+      }
+      if (totals == nullptr) {
+        const State left =
+            moved(total, [](unsigned word) { return __shfl_up_sync(detail::whole_warp, word, 1); });
+        const bool has_left = lane > 0 || has_before;
+        const State prefix = lane == 0 ? so_far : has_before ? Scan::then(so_far, left) : left;
+        PLEAT_UNROLL
+        for (int j = 0; j < width; ++j)
+          if (has_left) states[j] = Scan::then(prefix, states[j]);
+        store(own, first, mine, states);
+      }
+      const int64_t left_over = own.n - start;
+      const int last = static_cast<int>(left_over >= warp * width ? warp - 1 : (left_over - 1) / width);
+      const State all =
+          moved(total, [last](unsigned word) { return __shfl_sync(detail::whole_warp, word, last); });
+      so_far = has_before ? Scan::then(so_far, all) : all;
+      has_before = true;
+    }
+    if (totals != nullptr && lane == 0) totals[chunk] = so_far;
+  }
+
+ private:
+  template <class Move>
+  static __device__ State moved(const State& state, const Move& move) {
+    return detail::moved_words(state, move);
+  }
+  /// Where the `vector_width` neighbours lie that begin with element `first` of a chunk.
+  static __device__ int64_t vector_at(const Chunks::Own& own, int64_t first) {
+    return own.step > 0 ? own.first + first : own.first - first - (vector_width - 1);
+  }
+  /// Neighbours in the order of the scan, or in that of memory.
+  static __device__ void turn(const Chunks::Own& own, const State* from, State* to) {
+    PLEAT_UNROLL
+    for (std::size_t j = 0; j < vector_width; ++j)
+      to[j] = own.step > 0 ? from[j] : from[vector_width - 1 - j];
+  }
+  __device__ void load(const Chunks::Own& own, int64_t first, int mine, State* states) const {
+    if constexpr (requires { source.load(first, states); })
+      if (by_vectors && mine == vector_width) {
+        State lanes[vector_width];
+        source.load(vector_at(own, first), lanes);
+        return turn(own, lanes, states);
+      }
+    PLEAT_UNROLL
+    for (int j = 0; j < static_cast<int>(vector_width); ++j)
+      states[j] = j < mine ? source(own.first + (first + j) * own.step) : State{};
+  }
+  __device__ void store(const Chunks::Own& own, int64_t first, int mine, const State* states) const {
+    if constexpr (requires { sink.store(first, states); })
+      if (by_vectors && mine == vector_width) {
+        State lanes[vector_width];
+        turn(own, states, lanes);
+        return sink.store(vector_at(own, first), lanes);
+      }
+    PLEAT_UNROLL
+    for (int j = 0; j < static_cast<int>(vector_width); ++j)
+      if (j < mine) sink(own.first + (first + j) * own.step, states[j]);
+  }
+};
+
 template <class Scan, class Source, class Sink>
 void scan_lines(const char* op, Device device, const Lines& lines, bool reverse, const Source& source,
                 const Sink& sink) {
   using State = typename Scan::State;
   const int64_t count = lines.outer * lines.inner;
   if (count == 0 || lines.size == 0) return;
-  const bool whole = lines.size <= 2 * chunk_elements || (count >= many_lines && lines.inner >= side_by_side);
-  const int64_t chunk = whole ? lines.size : chunk_elements;
+  const bool by_warps = lines.inner == 1 && lines.size > detail::warp_threads;
+  const int64_t in_chunk = by_warps ? warp_chunk_elements : chunk_elements;
+  const bool enough = by_warps ? count >= many_warps : count >= many_lines && lines.inner >= side_by_side;
+  const int64_t chunk = enough || lines.size <= 2 * in_chunk ? lines.size : in_chunk;
   const int64_t number = ceil_div(lines.size, chunk);
   const Chunks chunks{lines.size, chunk, FastDivider(lines.inner), FastDivider(number), reverse};
-  if (number == 1)
-    return launch_indices(op, device, count, ScanChunk<Scan, Source, Sink>{chunks, source, sink, nullptr});
+  const bool by_vectors = lines.size % vector_width == 0 && source.has_vectors() && sink.has_vectors();
+  const auto scan = [&](const State* before, State* totals) {
+    if (by_warps)
+      launch_blocks(
+          op, device, ceil_div(count * number, int64_t{block_threads / detail::warp_threads}),
+          ScanByWarps<Scan, Source, Sink>{chunks, count * number, source, sink, before, totals, by_vectors});
+    else if (totals != nullptr)
+      launch_indices(op, device, count * number, FoldChunk<Scan, Source>{chunks, source, totals});
+    else
+      launch_indices(op, device, count * number, ScanChunk<Scan, Source, Sink>{chunks, source, sink, before});
+  };
+  if (number == 1) return scan(nullptr, nullptr);
   const Tensor workspace =
       empty({count * number, static_cast<int64_t>(sizeof(State))}, {.dtype = uint8, .device = device});
   auto* const states = reinterpret_cast<State*>(workspace.raw());
-  launch_indices(op, device, count * number, FoldChunk<Scan, Source>{chunks, source, states});
+  scan(nullptr, states);
   Lines of_states = lines;
   of_states.size = number;
   scan_lines<Scan>(op, device, of_states, false, StateSource<State>{states}, StateSink<State>{states});
-  launch_indices(op, device, count * number, ScanChunk<Scan, Source, Sink>{chunks, source, sink, states});
+  scan(states, nullptr);
 }
+
+#else
+
+template <class Scan, class Source, class Sink>
+void scan_lines(const char* op, Device device, const Lines& lines, bool reverse, const Source& source,
+                const Sink& sink);
+
+#endif
 
 }  // namespace pleat::ops::scans

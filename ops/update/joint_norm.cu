@@ -12,7 +12,7 @@ namespace pleat::ops {
 namespace {
 
 /// Elements of a block: a thread has eight vectors.
-constexpr int64_t block_elements = 8 * block_threads * row_width;
+constexpr int64_t block_elements = 8 * block_threads * vector_width;
 
 /// What a row of the table holds beside its tensor.
 struct Nothing {
@@ -32,17 +32,17 @@ struct Powers {
     const int64_t begin = (b - table.first[k]) * block_elements;
     const int64_t end = begin + block_elements < row.n ? begin + block_elements : row.n;
     PowerSum total;
-    for (int64_t i = begin + block.thread() * row_width; i < end; i += block_threads * row_width) {
-      T lanes[row_width] = {};
-      if (row.by_vectors && i + row_width <= end) {
-        load_vector(lanes, row.base[0], i / row_width, row.dtype[0]);
+    for (int64_t i = begin + block.thread() * vector_width; i < end; i += block_threads * vector_width) {
+      T lanes[vector_width] = {};
+      if (row.by_vectors && i + vector_width <= end) {
+        load_vector(lanes, row.base[0], i, row.dtype[0]);
       } else {
         PLEAT_UNROLL
-        for (int64_t j = 0; j < row_width; ++j)
+        for (int64_t j = 0; j < vector_width; ++j)
           if (i + j < end) lanes[j] = load_as<T>(row.base[0], table.places(row, i + j)[0], row.dtype[0]);
       }
       PLEAT_UNROLL
-      for (int64_t j = 0; j < row_width; ++j)
+      for (int64_t j = 0; j < vector_width; ++j)
         if (i + j < end) power.add(total, lanes[j]);
     }
     block.combine(total, Teams{log_block_threads, true}, power);

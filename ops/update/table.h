@@ -48,9 +48,6 @@ std::array<Operand, F::operands> update_operands(const Update<F>& update) {
   return operands;
 }
 
-/// Elements a thread takes at once: 16 bytes of each float32 tensor.
-inline constexpr int64_t row_width = 4;
-
 /// The tensors of one update.
 template <class F>
 struct Row {
@@ -60,37 +57,8 @@ struct Row {
   std::array<DType, F::operands> dtype;
   int64_t n;        ///< elements
   int64_t strides;  ///< place in the table's strides; -1 where all tensors lie densely and alike
-  bool by_vectors;  ///< whether `row_width` elements at a time may be moved
+  bool by_vectors;  ///< whether `vector_width` elements at a time may be moved
 };
-
-/// `row_width` elements of a dense tensor whose type is T or, for float, a half type.
-template <class T, class Stored>
-PLEAT_HOST_DEVICE void load_stored(T* lanes, const std::byte* base, int64_t i) {
-  const auto loaded = reinterpret_cast<const Vector<Stored, row_width>*>(base)[i];
-  for (int64_t j = 0; j < row_width; ++j) lanes[j] = convert<T>(loaded.lane[j]);
-}
-template <class T, class Stored>
-PLEAT_HOST_DEVICE void store_stored(const T* lanes, std::byte* base, int64_t i) {
-  Vector<Stored, row_width> result;
-  for (int64_t j = 0; j < row_width; ++j) result.lane[j] = convert<Stored>(lanes[j]);
-  reinterpret_cast<Vector<Stored, row_width>*>(base)[i] = result;
-}
-template <class T>
-PLEAT_HOST_DEVICE void load_vector(T* lanes, const std::byte* base, int64_t i, DType dtype) {
-  if constexpr (std::is_same_v<T, float>) {
-    if (dtype == float16) return load_stored<T, Half>(lanes, base, i);
-    if (dtype == bfloat16) return load_stored<T, BFloat16>(lanes, base, i);
-  }
-  load_stored<T, T>(lanes, base, i);
-}
-template <class T>
-PLEAT_HOST_DEVICE void store_vector(const T* lanes, std::byte* base, int64_t i, DType dtype) {
-  if constexpr (std::is_same_v<T, float>) {
-    if (dtype == float16) return store_stored<T, Half>(lanes, base, i);
-    if (dtype == bfloat16) return store_stored<T, BFloat16>(lanes, base, i);
-  }
-  store_stored<T, T>(lanes, base, i);
-}
 
 /// The table on the device.
 template <class F>
@@ -120,9 +88,8 @@ struct Rows {
 
 template <class T>
 bool moves_by_vectors(const Tensor& t) {
-  const auto bytes = static_cast<std::size_t>(size_of(t.dtype()) * row_width);
-  const bool readable = t.dtype() == dtype_of<T>() || (std::is_same_v<T, float> && is_half(t.dtype()));
-  return readable && reinterpret_cast<std::uintptr_t>(t.raw()) % bytes == 0;
+  const auto bytes = static_cast<std::size_t>(size_of(t.dtype()) * vector_width);
+  return moves_vectors_of<T>(t.dtype()) && reinterpret_cast<std::uintptr_t>(t.raw()) % bytes == 0;
 }
 
 /// The table as it is made on the host.
@@ -150,7 +117,7 @@ class Table {
     }
     if (row.strides >= 0) {
       row.by_vectors = false;
-      strides_.emplace_back(op, loop);
+      strides_.emplace_back(op, loop.dims);
     }
     first_.push_back(shares_);
     rows_.push_back(row);

@@ -25,9 +25,10 @@ struct NumberSteps {
   }
 };
 
-/// A thread's share of all updates, `row_width` elements of one of them.
+/// A thread's share of all updates, `vector_width` elements of one of them.
 template <class T, class F>
 struct UpdateElements {
+  static constexpr bool keeps_registers = true;
   static constexpr std::size_t operands = F::operands;
   Rows<F> table;
 
@@ -38,30 +39,31 @@ struct UpdateElements {
     const StepCount& count = row.count;
     if (count.found != nullptr && *count.found != 0) return;
     if (count.made != nullptr && vector == 0) ++*count.made;
-    const int64_t begin = vector * row_width;
-    if (row.by_vectors && begin + row_width <= row.n) return update_vector(row, vector);
-    const int64_t end = begin + row_width < row.n ? begin + row_width : row.n;
+    const int64_t begin = vector * vector_width;
+    if (row.by_vectors && begin + vector_width <= row.n) return update_vector(row, vector);
+    const int64_t end = begin + vector_width < row.n ? begin + vector_width : row.n;
     for (int64_t j = begin; j < end; ++j) update_element(row, j);
   }
 
  private:
   template <std::size_t... K>
-  PLEAT_HOST_DEVICE static void call(const F& f, T (&lanes)[operands][row_width], int64_t j,
+  PLEAT_HOST_DEVICE static void call(const F& f, T (&lanes)[operands][vector_width], int64_t j,
                                      std::index_sequence<K...>) {
     f(lanes[K][j]...);
   }
 
   PLEAT_HOST_DEVICE void update_vector(const Row<F>& row, int64_t vector) const {
-    T lanes[operands][row_width];
-    for (std::size_t k = 0; k < operands; ++k) load_vector(lanes[k], row.base[k], vector, row.dtype[k]);
-    for (int64_t j = 0; j < row_width; ++j) call(row.f, lanes, j, std::make_index_sequence<operands>{});
+    T lanes[operands][vector_width];
     for (std::size_t k = 0; k < operands; ++k)
-      if (k != 1) store_vector(lanes[k], row.base[k], vector, row.dtype[k]);
+      load_vector(lanes[k], row.base[k], vector * vector_width, row.dtype[k]);
+    for (int64_t j = 0; j < vector_width; ++j) call(row.f, lanes, j, std::make_index_sequence<operands>{});
+    for (std::size_t k = 0; k < operands; ++k)
+      if (k != 1) store_vector(lanes[k], row.base[k], vector * vector_width, row.dtype[k]);
   }
 
   PLEAT_HOST_DEVICE void update_element(const Row<F>& row, int64_t i) const {
     const std::array<int64_t, operands> at = table.places(row, i);
-    T lanes[operands][row_width];
+    T lanes[operands][vector_width];
     for (std::size_t k = 0; k < operands; ++k) lanes[k][0] = load_as<T>(row.base[k], at[k], row.dtype[k]);
     call(row.f, lanes, 0, std::make_index_sequence<operands>{});
     for (std::size_t k = 0; k < operands; ++k)
@@ -75,7 +77,7 @@ void launch_updates(const char* op, const std::vector<const Update<F>*>& updates
   std::vector<std::array<Operand, F::operands>> operands;
   std::vector<ElementwiseLoop> loops;
   operands.reserve(updates.size());
-  Table<T, F> table(row_width);
+  Table<T, F> table(vector_width);
   for (const Update<F>* update : updates) {
     operands.push_back(update_operands<T>(*update));
     loops.push_back(make_elementwise_loop(op, operands.back()));

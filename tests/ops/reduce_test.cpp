@@ -533,3 +533,14 @@ TEST_CASE("results lie in memory as their input does") {
   CHECK(sum(x, 0).strides() == Strides{1, 15, 3});
   CHECK(sum(slice(x, 1, 0, 3, 2), 0).is_contiguous());
 }
+
+TEST_CASE("means of more elements than a half type can count have gradients") {
+  for (const DType dtype : {float16, bfloat16}) {
+    const Tensor x = ones({70'000}, {.dtype = dtype}).set_requires_grad();
+    mean(x).backward();
+    CHECK(x.grad().to_vector()[0] == Approx(1.0 / 70'000).epsilon(0.01));
+    x.set_grad({});
+    var_mean(x).mean.backward();
+    CHECK(x.grad().to_vector()[69'999] == Approx(1.0 / 70'000).epsilon(0.01));
+  }
+}
