@@ -39,23 +39,6 @@ struct WindowRule {
     return after < inputs ? after : inputs;
   }
 
-  /// The windows that can reach input i are first_over(i) ... last_over(i); between them may be some that
-  /// dilation leads around it.
-  PLEAT_HOST_DEVICE int64_t first_over(int64_t i) const {
-    if (adaptive) return outputs / inputs * i + outputs % inputs * i / inputs;
-    const int64_t rest = i + padding - step * (kernel - 1);
-    return rest <= 0 ? 0 : (rest - 1) / stride + 1;
-  }
-  PLEAT_HOST_DEVICE int64_t last_over(int64_t i) const {
-    if (adaptive) {
-      const int64_t next = i + 1;
-      return outputs / inputs * next + outputs % inputs * next / inputs -
-             (outputs % inputs * next % inputs == 0 ? 1 : 0);
-    }
-    const int64_t last = (i + padding) / stride;
-    return last < outputs ? last : outputs - 1;
-  }
-
  private:
   /// floor(o * inputs / outputs), without its product.
   PLEAT_HOST_DEVICE int64_t scaled(int64_t o) const {
@@ -81,8 +64,8 @@ LinearMap adaptive_avg_pool_map(const char* op, const Tensor& x, const AdaptiveP
 
 struct MaxPoolResult {
   Tensor values;
-  /// int32 (int64 where planes are larger), like `values`: the place of the maximum in its plane, row-major;
-  /// of equal ones the first. -1 where a window has no element.
+  /// int32 (int64 where images are larger, and where kernels count by no other), like `values`: the place of
+  /// the maximum in its plane, row-major; of equal ones the first. -1 where a window has no element.
   Tensor indices;
 };
 

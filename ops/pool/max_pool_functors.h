@@ -1,13 +1,16 @@
 // Private header: not installed.
 #pragma once
 
+#include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstdint>
+#include <type_traits>
 
-#include "pleat/core/kernels/number_array.h"
+#include "pleat/core/kernels/fast_divider.h"
 #include "pleat/core/tensor/shape.h"
 #include "pleat/ops/pool/kernels.h"
-#include "pleat/ops/spatial/pixel_order.h"
+#include "pleat/ops/spatial/lanes.h"
 
 /// The index arithmetic of max pooling, for T = float or double, Index = int32 or int64.
 
@@ -27,63 +30,227 @@ struct PlaneSteps {
 /// equal ones the first stays.
 template <class T>
 PLEAT_HOST_DEVICE bool is_new_maximum(T value, T best) {
-  return (value > best) | ((value != value) & (best == best));
+  return !(value <= best) & (best == best);
 }
 
-/// One output a call; i counts as values and indices lie in memory, both alike.
-template <class T, class Index>
-struct MaxPoolForward {
-  WindowRules windows;
-  PixelOrder order;
-  ImageSteps x_step;
-  NumberArray<T> x;
-  NumberArray<T> values;
-  Index* indices;
+/// A WindowRule as kernels count, which divide by what was known before: by numbers of 64 bits or, where all
+/// are small (fits_small), of uint32_t.
+template <class Index>
+class Window {
+ public:
+  using Signed = std::make_signed_t<Index>;
 
-  PLEAT_HOST_DEVICE void operator()(int64_t i) const {
-    const Pixel pixel = order.at(i);
-    const auto [od, oh, ow] = pixel.at;
-    const int64_t plane = pixel.image * x_step[0] + pixel.channel * x_step[1];
-    T best = static_cast<T>(-HUGE_VAL);
-    int64_t index = -1;
-    for (int64_t d = windows[0].begin(od); d < windows[0].end(od); d += windows[0].step)
-      for (int64_t h = windows[1].begin(oh); h < windows[1].end(oh); h += windows[1].step)
-        for (int64_t w = windows[2].begin(ow); w < windows[2].end(ow); w += windows[2].step) {
-          const T value = x.load(plane + d * x_step[2] + h * x_step[3] + w * x_step[4]);
-          if (index < 0 || is_new_maximum(value, best)) {
-            best = value;
-            index = (d * windows[1].inputs + h) * windows[2].inputs + w;
-          }
-        }
-    values.store(i, best);
-    indices[i] = static_cast<Index>(index);
+  Window() = default;
+  explicit Window(const WindowRule& rule)
+      : inputs(static_cast<Signed>(rule.inputs)),
+        step(static_cast<Signed>(rule.step)),
+        outputs_(static_cast<Signed>(rule.outputs)),
+        stride_(static_cast<Signed>(rule.stride)),
+        padding_(static_cast<Signed>(rule.padding)),
+        reach_(static_cast<Signed>(rule.step * (rule.kernel - 1))),
+        adaptive_(rule.adaptive),
+        by_inputs_(rule.inputs),
+        by_outputs_(rule.outputs),
+        by_stride_(rule.stride),
+        by_step_(rule.step) {}
+  static bool fits_small(const WindowRule& rule) {
+    constexpr int64_t most = int64_t{1} << 30;
+    if (rule.adaptive) return std::max(rule.inputs, rule.outputs) < 1 << 15;
+    if (std::max({rule.outputs, rule.kernel, rule.stride, rule.padding, rule.step}) >= most) return false;
+    return rule.inputs + rule.padding + rule.step * rule.kernel < most && rule.outputs * rule.stride < most;
+  }
+
+  Signed inputs = 1;
+  Signed step = 1;
+
+  PLEAT_HOST_DEVICE Signed begin(Index o) const {
+    if (adaptive_) {
+      Index rest = static_cast<Index>(inputs) * o;
+      return static_cast<Signed>(by_outputs_.divide(rest));
+    }
+    Signed start = static_cast<Signed>(o) * stride_ - padding_;
+    if (start < 0) {
+      auto before = static_cast<Index>(step - 1 - start);
+      start += static_cast<Signed>(by_step_.divide(before)) * step;
+    }
+    return start < inputs ? start : inputs;
+  }
+  PLEAT_HOST_DEVICE Signed end(Index o) const {
+    if (adaptive_) {
+      Index rest = static_cast<Index>(inputs) * (o + 1);
+      const auto whole = static_cast<Signed>(by_outputs_.divide(rest));
+      return whole + (rest != 0 ? 1 : 0);
+    }
+    const Signed after = static_cast<Signed>(o) * stride_ - padding_ + reach_ + 1;
+    return after < inputs ? after : inputs;
+  }
+
+  /// The windows that can reach input i are first_over(i) ... last_over(i); between them may be some that
+  /// dilation leads around it.
+  PLEAT_HOST_DEVICE Signed first_over(Index i) const {
+    if (adaptive_) {
+      Index rest = static_cast<Index>(outputs_) * i;
+      return static_cast<Signed>(by_inputs_.divide(rest));
+    }
+    const Signed behind = static_cast<Signed>(i) + padding_ - reach_;
+    if (behind <= 0) return 0;
+    auto before = static_cast<Index>(behind - 1);
+    return static_cast<Signed>(by_stride_.divide(before)) + 1;
+  }
+  PLEAT_HOST_DEVICE Signed last_over(Index i) const {
+    if (adaptive_) {
+      Index rest = static_cast<Index>(outputs_) * (i + 1);
+      const auto whole = static_cast<Signed>(by_inputs_.divide(rest));
+      return whole - (rest == 0 ? 1 : 0);
+    }
+    Index place = i + static_cast<Index>(padding_);
+    const auto last = static_cast<Signed>(by_stride_.divide(place));
+    return last < outputs_ ? last : outputs_ - 1;
+  }
+
+ private:
+  Signed outputs_ = 1, stride_ = 1, padding_ = 0, reach_ = 0;
+  bool adaptive_ = false;
+  Divider<Index> by_inputs_{1}, by_outputs_{1}, by_stride_{1}, by_step_{1};
+};
+
+/// How images are counted whose places are numbers of type Place, int32_t or int64_t. Those of int64_t are of
+/// T as they are.
+template <class Place>
+using IndexOf = std::conditional_t<std::is_same_v<Place, int32_t>, uint32_t, int64_t>;
+
+/// What the functors have in common: a call is for a pixel of the result, in some channels.
+template <class Index>
+struct PoolPixels {
+  Window<Index> depth, height, width;
+  PixelOrderOf<Index> order;
+  Index channels;
+  std::array<Index, 5> result_step;
+
+  bool flat;  ///< of one depth
+
+  /// The pixel and the first channel of call i.
+  PLEAT_HOST_DEVICE PixelOf<Index> at(int64_t i) const {
+    PixelOf<Index> pixel = order.at(static_cast<Index>(i));
+    pixel.channel *= vector_width;
+    return pixel;
   }
 };
 
-/// One element of dx a call, from the windows over it; i counts as dx lies in memory. They are taken in
-/// order, so that the sum is that of MaxPoolScatter.
-template <class T, class Index>
-struct MaxPoolBackward {
-  WindowRules windows;
-  PixelOrder order;
-  ImageSteps dy_step, index_step;
-  NumberArray<T> dy;
-  const Index* indices;
-  NumberArray<T> dx;
+/// The maxima of windows in x, and their places where these are wanted.
+template <class T, class Place>
+struct MaxPoolForward {
+  using Index = IndexOf<Place>;
+  using Signed = std::make_signed_t<Index>;
+  PoolPixels<Index> pixels;
+  std::array<Index, 5> x_step;
+  LaneArray<Index> x, values, places;
+  DType dtype;
 
   PLEAT_HOST_DEVICE void operator()(int64_t i) const {
-    const Pixel pixel = order.at(i);
-    const auto [d, h, w] = pixel.at;
-    const int64_t place = (d * windows[1].inputs + h) * windows[2].inputs + w;
-    Pixel window = pixel;
-    T sum = 0;
-    for (int64_t od = windows[0].first_over(d); od <= windows[0].last_over(d); ++od)
-      for (int64_t oh = windows[1].first_over(h); oh <= windows[1].last_over(h); ++oh)
-        for (int64_t ow = windows[2].first_over(w); ow <= windows[2].last_over(w); ++ow) {
-          window.at = {od, oh, ow};
-          if (indices[window.offset(index_step)] == place) sum += dy.load(window.offset(dy_step));
+    if constexpr (std::is_same_v<Place, int32_t>)
+      as_stored<T>(dtype, [&]<class Stored>(Type<Stored>) { pixel_of<Stored>(i); });
+    else
+      pixel_of<T>(i);
+  }
+
+ private:
+  template <class Stored>
+  PLEAT_HOST_DEVICE void pixel_of(int64_t i) const {
+    const PixelOf<Index> pixel = pixels.at(i);
+    const Index left = pixels.channels - pixel.channel;
+    const Index plane = pixel.image * x_step[0] + pixel.channel * x_step[1];
+    const Window<Index>&depth = pixels.depth, &height = pixels.height, &width = pixels.width;
+    const Signed first_h = height.begin(pixel.at[1]), end_h = height.end(pixel.at[1]);
+    const Signed first_w = width.begin(pixel.at[2]), end_w = width.end(pixel.at[2]);
+    const Signed first_d = pixels.flat ? 0 : depth.begin(pixel.at[0]);
+    const Signed end_d = pixels.flat ? 1 : depth.end(pixel.at[0]);
+    const bool is_empty = first_d >= end_d || first_h >= end_h || first_w >= end_w;
+    const Signed first = is_empty ? -1 : (first_d * height.inputs + first_h) * width.inputs + first_w;
+    T best[lanes];
+    Place place[lanes];
+    PLEAT_UNROLL
+    for (int k = 0; k < lanes; ++k) {
+      best[k] = static_cast<T>(-HUGE_VAL);
+      place[k] = static_cast<Place>(first);
+    }
+    PLEAT_ROLLED
+    for (Signed d = first_d; d < end_d; d += depth.step) {
+      PLEAT_ROLLED
+      for (Signed h = first_h; h < end_h; h += height.step) {
+        const Index row = plane + static_cast<Index>(d) * x_step[2] + static_cast<Index>(h) * x_step[3];
+        const Signed first_place = (d * height.inputs + h) * width.inputs;
+        PLEAT_ROLLED
+        for (Signed w = first_w; w < end_w; w += width.step) {
+          T value[lanes];
+          x.template load<Stored>(row + static_cast<Index>(w) * x_step[4], left, value);
+          const auto here = static_cast<Place>(first_place + w);
+          PLEAT_UNROLL
+          for (int k = 0; k < lanes; ++k) {
+            const bool is_new = is_new_maximum(value[k], best[k]);
+            best[k] = is_new ? value[k] : best[k];
+            place[k] = is_new ? here : place[k];
+          }
         }
-    dx.store(i, sum);
+      }
+    }
+    const Index to = pixel.offset(pixels.result_step);
+    values.template store<Stored>(to, left, best);
+    if (places.defined()) places.template store<Place>(to, left, place);
+  }
+};
+
+/// The gradient dx, from the windows over each pixel. They are taken in order, so that the sum is that of
+/// MaxPoolScatter.
+template <class T, class Place>
+struct MaxPoolBackward {
+  using Index = IndexOf<Place>;
+  using Signed = std::make_signed_t<Index>;
+  PoolPixels<Index> pixels;
+  std::array<Index, 5> dy_step, place_step;
+  LaneArray<Index> dy, places, dx;
+  DType dtype;
+
+  PLEAT_HOST_DEVICE void operator()(int64_t i) const {
+    if constexpr (std::is_same_v<Place, int32_t>)
+      as_stored<T>(dtype, [&]<class Stored>(Type<Stored>) { pixel_of<Stored>(i); });
+    else
+      pixel_of<T>(i);
+  }
+
+ private:
+  template <class Stored>
+  PLEAT_HOST_DEVICE void pixel_of(int64_t i) const {
+    const PixelOf<Index> pixel = pixels.at(i);
+    const Index left = pixels.channels - pixel.channel;
+    const auto [d, h, w] = pixel.at;
+    const Window<Index>&depth = pixels.depth, &height = pixels.height, &width = pixels.width;
+    const auto place = static_cast<Place>(
+        (d * static_cast<Index>(height.inputs) + h) * static_cast<Index>(width.inputs) + w);
+    const Signed first_h = height.first_over(h), last_h = height.last_over(h);
+    const Signed first_w = width.first_over(w), last_w = width.last_over(w);
+    PixelOf<Index> window = pixel;
+    T sum[lanes] = {};
+    const Signed first_d = pixels.flat ? 0 : depth.first_over(d);
+    const Signed last_d = pixels.flat ? 0 : depth.last_over(d);
+    PLEAT_ROLLED
+    for (Signed od = first_d; od <= last_d; ++od) {
+      PLEAT_ROLLED
+      for (Signed oh = first_h; oh <= last_h; ++oh) {
+        PLEAT_ROLLED
+        for (Signed ow = first_w; ow <= last_w; ++ow) {
+          window.at = {static_cast<Index>(od), static_cast<Index>(oh), static_cast<Index>(ow)};
+          Place found[lanes];
+          T gradient[lanes];
+          places.template load<Place>(window.offset(place_step), left, found);
+          dy.template load<Stored>(window.offset(dy_step), left, gradient);
+          PLEAT_UNROLL
+          for (int k = 0; k < lanes; ++k)
+            if (found[k] == place) sum[k] += gradient[k];
+        }
+      }
+    }
+    dx.template store<Stored>(pixel.offset(pixels.result_step), left, sum);
   }
 };
 

@@ -1,8 +1,10 @@
 // Host and device.
 #include "pleat/ops/sample/pixel_taps.h"
 
+#include <algorithm>
 #include <bit>
 #include <limits>
+#include <type_traits>
 
 #include "pleat/core/base/checked_math.h"
 #include "pleat/core/base/format.h"
@@ -15,126 +17,161 @@
 #include "pleat/ops/elementwise/types.h"
 #include "pleat/ops/index/ordered_lines.h"
 #include "pleat/ops/sample/pixel_taps_cpu.h"
+#include "pleat/ops/spatial/lanes.h"
 
 namespace pleat::ops {
 namespace {
 
-/// Where elements [n, c, p] lie in memory.
-struct Layout {
-  FastDivider channels, points;
-  bool channels_last;
+/// Steps from one element [n, c, p] to the next.
+template <class Index>
+struct TapSteps {
+  Index map, channel, point;
 
-  PLEAT_HOST_DEVICE int64_t at(int64_t n, int64_t c, int64_t p) const {
-    return channels_last ? (n * points.divisor() + p) * channels.divisor() + c
-                         : (n * channels.divisor() + c) * points.divisor() + p;
-  }
-  /// i, which counts in memory, becomes n.
-  PLEAT_HOST_DEVICE void split(int64_t& i, int64_t& c, int64_t& p) const {
-    int64_t inner = i;
-    i = (channels_last ? channels : points).divide(inner);
-    int64_t outer = i;
-    i = (channels_last ? points : channels).divide(outer);
-    c = channels_last ? inner : outer;
-    p = channels_last ? outer : inner;
-  }
+  TapSteps(int64_t channels, int64_t points, bool channels_last)
+      : map(static_cast<Index>(channels * points)),
+        channel(static_cast<Index>(channels_last ? 1 : points)),
+        point(static_cast<Index>(channels_last ? channels : 1)) {}
 };
 
-/// What the functors have in common.
-template <class T>
+/// What the functors have in common. Index is uint32_t where all numbers are below 2^31, else int64_t.
+template <class T, class Index>
 struct Maps {
-  Layout image;   ///< of x
-  Layout result;  ///< of y
-  FastDivider taps;
-  const int64_t* image_of;  ///< null: map m is of image m
+  Divider<Index> groups;  ///< of channels: lanes
+  Divider<Index> points, taps, pixels;
+  Index channels;
+  bool channels_last;
+  TapSteps<Index> image, result;  ///< of x and y
+  const int64_t* image_of;        ///< null: map m is of image m
   const int32_t* index;
   const T* weight;
 
-  PLEAT_HOST_DEVICE int64_t place(int64_t m, int64_t t, int64_t p) const {
-    return (m * taps.divisor() + t) * result.points.divisor() + p;
+  PLEAT_HOST_DEVICE Index place(Index m, Index t, Index p) const {
+    return (m * taps.divisor() + t) * points.divisor() + p;
   }
-  PLEAT_HOST_DEVICE int64_t image_at(int64_t m) const { return image_of == nullptr ? m : image_of[m]; }
+  /// Tap i becomes the map.
+  PLEAT_HOST_DEVICE void split(Index& i, Index& t, Index& p) const {
+    p = i;
+    t = points.divide(p);
+    i = taps.divide(t);
+  }
+  PLEAT_HOST_DEVICE Index image_at(Index m) const {
+    return image_of == nullptr ? m : static_cast<Index>(image_of[m]);
+  }
 };
 
-/// One element of y a call.
-template <class T>
+/// The lanes of a point of y a call.
+template <class T, class Index>
 struct SampleElement {
-  Maps<T> maps;
-  const T* x;
-  T* y;
+  Maps<T, Index> maps;
+  LaneArray<Index> x, y;
 
   PLEAT_HOST_DEVICE void operator()(int64_t i) const {
-    int64_t m = i, c = 0, p = 0;
-    maps.result.split(m, c, p);
-    const int64_t n = maps.image_at(m);
-    T sum = 0;
-    for (int64_t t = 0; t < maps.taps.divisor(); ++t) {
-      const int64_t at = maps.place(m, t, p);
-      if (maps.weight[at] != 0) sum += maps.weight[at] * x[maps.image.at(n, c, maps.index[at])];
+    auto inner = static_cast<Index>(i);
+    Index outer = (maps.channels_last ? maps.groups : maps.points).divide(inner);
+    const Index m = (maps.channels_last ? maps.points : maps.groups).divide(outer);
+    const Index p = maps.channels_last ? outer : inner;
+    const Index c = (maps.channels_last ? inner : outer) * vector_width;
+    const Index left = maps.channels - c;
+    const Index start = maps.image_at(m) * maps.image.map + c * maps.image.channel;
+    T sum[lanes] = {};
+    PLEAT_ROLLED
+    for (Index t = 0; t < maps.taps.divisor(); ++t) {
+      const Index at = maps.place(m, t, p);
+      const T weight = maps.weight[at];
+      if (weight == 0) continue;
+      T value[lanes];
+      x.template load<T>(start + static_cast<Index>(maps.index[at]) * maps.image.point, left, value);
+      PLEAT_UNROLL
+      for (int k = 0; k < lanes; ++k) sum[k] += weight * value[k];
     }
-    y[i] = sum;
+    y.template store<T>(m * maps.result.map + c * maps.result.channel + p * maps.result.point, left, sum);
   }
 };
 
 /// One weight a call.
-template <class T>
+template <class T, class Index>
 struct SampleWeight {
-  Maps<T> maps;
-  const T* dy;
-  const T* x;
+  Maps<T, Index> maps;
+  LaneArray<Index> dy, x;
   T* dw;
 
   PLEAT_HOST_DEVICE void operator()(int64_t i) const {
-    int64_t p = i;
-    int64_t t = maps.result.points.divide(p);
-    const int64_t m = maps.taps.divide(t);
-    const int64_t n = maps.image_at(m);
+    auto m = static_cast<Index>(i);
+    Index t = 0, p = 0;
+    maps.split(m, t, p);
+    const Index to = m * maps.result.map + p * maps.result.point;
+    const Index from =
+        maps.image_at(m) * maps.image.map + static_cast<Index>(maps.index[i]) * maps.image.point;
     T sum = 0;
-    for (int64_t c = 0; c < maps.result.channels.divisor(); ++c)
-      sum += dy[maps.result.at(m, c, p)] * x[maps.image.at(n, c, maps.index[i])];
+    PLEAT_ROLLED
+    for (Index c = 0; c < maps.groups.divisor() * vector_width; c += vector_width) {
+      const Index left = maps.channels - c;
+      T gradient[lanes], value[lanes];
+      dy.template load<T>(to + c * maps.result.channel, left, gradient);
+      x.template load<T>(from + c * maps.image.channel, left, value);
+      if (x.exists(lanes - 1, left)) {
+        PLEAT_UNROLL
+        for (int k = 0; k < lanes; ++k) sum += gradient[k] * value[k];
+      } else {
+        PLEAT_UNROLL
+        for (int k = 0; k < lanes; ++k)
+          if (x.exists(k, left)) sum += gradient[k] * value[k];
+      }
+    }
     dw[i] = sum;
   }
 };
 
 /// The pixel of all images that a tap is of; one more than there are where it weighs nothing.
-template <class T>
+template <class T, class Index>
 struct TapKey {
-  Maps<T> maps;
+  Maps<T, Index> maps;
   int64_t none;
   int64_t* key;
 
   PLEAT_HOST_DEVICE void operator()(int64_t i) const {
-    int64_t p = i;
-    int64_t t = maps.result.points.divide(p);
-    const int64_t m = maps.taps.divide(t);
-    key[i] = maps.weight[i] == 0 ? none : maps.image_at(m) * maps.image.points.divisor() + maps.index[i];
+    auto m = static_cast<Index>(i);
+    Index t = 0, p = 0;
+    maps.split(m, t, p);
+    key[i] = maps.weight[i] == 0
+                 ? none
+                 : static_cast<int64_t>(maps.image_at(m) * maps.pixels.divisor()) + maps.index[i];
   }
 };
 
-/// A call is a channel of a tap in sorted order; that of the first of a pixel adds up all.
-template <class T>
+/// A call is the lanes of a tap in sorted order; those of the first of a pixel add up all.
+template <class T, class Index>
 struct AddTaps {
-  Maps<T> maps;
+  Maps<T, Index> maps;
   const int64_t* key;
   const int64_t* order;
-  int64_t n, none;
-  const T* dy;
-  T* dx;
+  Index n;
+  int64_t none;
+  LaneArray<Index> dy, dx;
 
   PLEAT_HOST_DEVICE void operator()(int64_t i) const {
-    int64_t c = i;
-    int64_t k = maps.image.channels.divide(c);
+    auto c = static_cast<Index>(i);
+    Index k = maps.groups.divide(c);
+    c *= vector_width;
+    const Index left = maps.channels - c;
     const int64_t pixel = key[k];
     if (pixel == none || (k > 0 && key[k - 1] == pixel)) return;
-    T sum = 0;
+    T sum[lanes] = {};
+    PLEAT_ROLLED
     for (; k < n && key[k] == pixel; ++k) {
-      int64_t p = order[k];
-      int64_t t = maps.result.points.divide(p);
-      const int64_t m = maps.taps.divide(t);
-      sum += maps.weight[order[k]] * dy[maps.result.at(m, c, p)];
+      const auto at = static_cast<Index>(order[k]);
+      Index m = at, t = 0, p = 0;
+      maps.split(m, t, p);
+      T value[lanes];
+      dy.template load<T>(m * maps.result.map + c * maps.result.channel + p * maps.result.point, left, value);
+      const T weight = maps.weight[at];
+      PLEAT_UNROLL
+      for (int j = 0; j < lanes; ++j) sum[j] += weight * value[j];
     }
-    int64_t place = pixel;
-    const int64_t image = maps.image.points.divide(place);
-    dx[maps.image.at(image, c, place)] = sum;
+    auto place = static_cast<Index>(pixel);
+    const Index image = maps.pixels.divide(place);
+    dx.template store<T>(image * maps.image.map + c * maps.image.channel + place * maps.image.point, left,
+                         sum);
   }
 };
 
@@ -171,14 +208,28 @@ void name_images(TapSizes& s, const PixelTaps& taps) {
   for (int64_t m = 0; m < s.maps; ++m) s.image.push_back(m);
 }
 
-template <class T>
-Maps<T> maps_of(const TapSizes& s, const PixelTaps& taps, const T* weight) {
-  return {{FastDivider(s.channels), FastDivider(s.pixels), s.channels_last},
-          {FastDivider(s.channels), FastDivider(s.points), s.channels_last},
-          FastDivider(s.taps),
-          taps.image.defined() ? taps.image.data<int64_t>() : nullptr,
-          taps.index.data<int32_t>(),
-          weight};
+/// Calls `run` with what the functors have in common, by the smallest numbers that count it.
+template <class T, class Run>
+void with_maps(const TapSizes& s, const PixelTaps& taps, const T* weight, const Run& run) {
+  const auto maps = [&]<class Index>(Index) {
+    return Maps<T, Index>{Divider<Index>(lane_groups(s.channels)),
+                          Divider<Index>(s.points),
+                          Divider<Index>(s.taps),
+                          Divider<Index>(s.pixels),
+                          static_cast<Index>(s.channels),
+                          s.channels_last,
+                          {s.channels, s.pixels, s.channels_last},
+                          {s.channels, s.points, s.channels_last},
+                          taps.image.defined() ? taps.image.data<int64_t>() : nullptr,
+                          taps.index.data<int32_t>(),
+                          weight};
+  };
+  // Each tap, and each point of y and of x, in lanes of its channels.
+  const int64_t most = lane_groups(s.channels) * lanes *
+                       std::max(taps.index.numel(), std::max(s.maps * s.points, s.images * s.pixels));
+  if constexpr (std::is_same_v<T, float>)
+    if (most <= std::numeric_limits<int32_t>::max()) return run(maps(uint32_t{}));
+  run(maps(int64_t{}));
 }
 
 }  // namespace
@@ -202,9 +253,12 @@ Tensor sampled_pixels(const char* op, const Tensor& x, const PixelTaps& taps, co
   TapSizes s = sizes_of(shape, x.shape(), taps, format);
   Floating::dispatch(x.dtype(), [&]<class T>(Type<T>) {
     if (x.device().is_cuda())
-      return for_each_index(
-          op, x.device(), y.numel(),
-          SampleElement<T>{maps_of(s, taps, weight.data<T>()), from.data<T>(), y.data<T>()});
+      return with_maps(s, taps, weight.data<T>(), [&]<class Index>(const Maps<T, Index>& maps) {
+        const int64_t groups = lane_groups(s.channels);
+        for_each_index(
+            op, x.device(), s.maps * s.points * groups,
+            SampleElement<T, Index>{maps, LaneArray<Index>(from, 0, groups), LaneArray<Index>(y, 0, groups)});
+      });
     name_images(s, taps);
     const auto loops = s.channels_last ? tap_loops::forward_rows<T> : tap_loops::forward_planes<T>;
     loops(s, from.data<T>(), taps.index.data<int32_t>(), weight.data<T>(), y.data<T>());
@@ -227,13 +281,17 @@ Tensor sampled_pixels_input(const char* op, const Tensor& dy, const PixelTaps& t
       const Tensor keys = empty({taps.index.numel()}, {.dtype = int64, .device = dy.device()});
       const int64_t none = s.images * s.pixels;
       Floating::dispatch(dy.dtype(), [&]<class T>(Type<T>) {
-        const Maps<T> maps = maps_of(s, taps, weight.data<T>());
-        for_each_index(op, dy.device(), keys.numel(), TapKey<T>{maps, none, keys.data<int64_t>()});
-        const int bits = static_cast<int>(std::bit_width(static_cast<uint64_t>(none)));
-        const OrderedLines runs = order_lines(op, keys, 1, keys.numel(), bits);
-        for_each_index(op, dy.device(), keys.numel() * s.channels,
-                       AddTaps<T>{maps, runs.keys.data<int64_t>(), runs.order.data<int64_t>(), keys.numel(),
-                                  none, from.data<T>(), dx.data<T>()});
+        with_maps(s, taps, weight.data<T>(), [&]<class Index>(const Maps<T, Index>& maps) {
+          for_each_index(op, dy.device(), keys.numel(), TapKey<T, Index>{maps, none, keys.data<int64_t>()});
+          const int bits = static_cast<int>(std::bit_width(static_cast<uint64_t>(none)));
+          const OrderedLines runs = order_lines(op, keys, 1, keys.numel(), bits);
+          const int64_t groups = lane_groups(s.channels);
+          for_each_index(
+              op, dy.device(), keys.numel() * groups,
+              AddTaps<T, Index>{maps, runs.keys.data<int64_t>(), runs.order.data<int64_t>(),
+                                static_cast<Index>(keys.numel()), none, LaneArray<Index>(from, 0, groups),
+                                LaneArray<Index>(dx, 0, groups)});
+        });
       });
     }
     return dx;
@@ -258,9 +316,12 @@ Tensor sampled_pixels_weight(const char* op, const Tensor& dy, const Tensor& x, 
   TapSizes s = sizes_of(dy.shape(), x.shape(), taps, format);
   Floating::dispatch(x.dtype(), [&]<class T>(Type<T>) {
     if (x.device().is_cuda())
-      return for_each_index(
-          op, x.device(), dw.numel(),
-          SampleWeight<T>{maps_of<T>(s, taps, nullptr), gradient.data<T>(), from.data<T>(), dw.data<T>()});
+      return with_maps<T>(s, taps, nullptr, [&]<class Index>(const Maps<T, Index>& maps) {
+        for_each_index(
+            op, x.device(), dw.numel(),
+            SampleWeight<T, Index>{maps, LaneArray<Index>(gradient, 0, lane_groups(s.channels)),
+                                   LaneArray<Index>(from, 0, lane_groups(s.channels)), dw.data<T>()});
+      });
     name_images(s, taps);
     const auto loops = s.channels_last ? tap_loops::weight_rows<T> : tap_loops::weight_planes<T>;
     loops(s, gradient.data<T>(), from.data<T>(), taps.index.data<int32_t>(), dw.data<T>());

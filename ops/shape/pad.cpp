@@ -70,6 +70,12 @@ Tensor padded_by_value(const Tensor& x, const Shape& shape, const Widths& widths
   const NoGrad off_the_tape;
   check_fits("pad", value, x.dtype());
   const TensorOptions like = {.dtype = x.dtype(), .device = x.device(), .format = x.memory_format()};
+  if constexpr (with_cuda)
+    if (x.device().is_cuda()) {
+      const Tensor y = empty(shape, like);
+      ops::pad_cuda(y, x, widths, PadMode::constant, value);
+      return y;
+    }
   const Tensor kept = cut(x, widths, 1);
   const Tensor y = kept.shape() == shape ? empty(shape, like) : full(shape, value, like);
   if (kept.numel() > 0) ops::copy_into(cut(y, widths, -1), kept);

@@ -18,7 +18,8 @@ struct PadWidths {
 };
 
 /// Where an element at `i`, counted from the input's start, is read.
-PLEAT_HOST_DEVICE inline int64_t pad_source(PadMode mode, int64_t i, int64_t size) {
+template <class Place>
+PLEAT_HOST_DEVICE Place pad_source(PadMode mode, Place i, Place size) {
   if (i >= 0 && i < size) return i;
   if (mode == PadMode::reflect) return i < 0 ? -i : 2 * (size - 1) - i;
   if (mode == PadMode::replicate) return i < 0 ? 0 : size - 1;
@@ -31,9 +32,10 @@ Tensor pad_forward(const Tensor& x, const Shape& shape, const std::vector<PadWid
 /// dy's memory format.
 Tensor pad_backward(const Tensor& dy, const Shape& shape, const std::vector<PadWidths>& widths, PadMode mode);
 
-/// The same on a GPU. What is read has any strides, what is written no gaps. Throw ShapeError for more
-/// dimensions than a functor can carry.
-void pad_cuda(const Tensor& y, const Tensor& x, const std::vector<PadWidths>& widths, PadMode mode);
+/// The same on a GPU, and padding by a constant. What is read has any strides, what is written no gaps. Throw
+/// ShapeError for more dimensions than a functor can carry.
+void pad_cuda(const Tensor& y, const Tensor& x, const std::vector<PadWidths>& widths, PadMode mode,
+              const Scalar& value = 0);
 void pad_backward_cuda(const Tensor& dx, const Tensor& dy, const std::vector<PadWidths>& widths,
                        PadMode mode);
 

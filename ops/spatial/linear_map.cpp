@@ -10,6 +10,7 @@
 #include "pleat/ops/elementwise/types.h"
 #include "pleat/ops/spatial/linear_map_by_index.h"
 #include "pleat/ops/spatial/linear_map_cpu.h"
+#include "pleat/ops/spatial/linear_map_rows.h"
 
 namespace pleat::ops {
 
@@ -69,10 +70,9 @@ Tensor apply_linear_map(const char* op, const LinearMap& map, const Tensor& x,
   const MemoryFormat format = options.format.value_or(x.memory_format());
   if (reference || x.device().is_cuda()) {
     const Tensor y = empty(shape, {.dtype = x.dtype(), .device = x.device(), .format = format});
-    Floating::dispatch(x.dtype(), [&]<class T>(Type<T>) {
-      reference ? apply_by_index<T, double>(op, map, x, y, format)
-                : apply_by_index<T, T>(op, map, x, y, format);
-    });
+    if constexpr (with_cuda)
+      if (!reference && x.dtype() != float64 && apply_by_rows(op, map, x, y, format)) return y;
+    Floating::dispatch(x.dtype(), [&]<class T>(Type<T>) { apply_by_index<T>(op, map, x, y, format); });
     return y;
   }
   const Tensor dense = to_format(cast(x, compute_dtype(x.dtype())), format);

@@ -21,29 +21,35 @@ inline ImageSteps image_steps(const Tensor& t) {
   return steps;
 }
 
-/// An element's place in [N, C, D, H, W].
-struct Pixel {
-  int64_t image, channel;
-  std::array<int64_t, 3> at;
+/// An element's place in [N, C, D, H, W], counted by numbers of 64 bits or, where all are below 2^31, of
+/// uint32_t.
+template <class Index>
+struct PixelOf {
+  Index image, channel;
+  std::array<Index, 3> at;
 
-  PLEAT_HOST_DEVICE int64_t offset(const ImageSteps& steps) const {
+  PLEAT_HOST_DEVICE Index offset(const std::array<Index, 5>& steps) const {
     return image * steps[0] + channel * steps[1] + at[0] * steps[2] + at[1] * steps[3] + at[2] * steps[4];
   }
 };
+using Pixel = PixelOf<int64_t>;
 
 /// The elements of [N, C, D, H, W] in the order in which they lie in a tensor without gaps, row-major or
 /// channels_last: neighbouring threads write neighbouring elements.
-class PixelOrder {
+template <class Index>
+class PixelOrderOf {
  public:
   /// Of a tensor [N, C, spatial...] that is dense in `format`.
-  PixelOrder(const Tensor& t, MemoryFormat format)
-      : channels_last_(format == MemoryFormat::channels_last), channels_(t.shape()[1]) {
+  PixelOrderOf(const Tensor& t, MemoryFormat format) : PixelOrderOf(t, format, t.shape()[1]) {}
+  /// The same with another number of channels.
+  PixelOrderOf(const Tensor& t, MemoryFormat format, int64_t channels)
+      : channels_last_(format == MemoryFormat::channels_last), channels_(channels) {
     const std::size_t dims = t.shape().size() - 2;
-    for (std::size_t d = 0; d < dims; ++d) size_[3 - dims + d] = FastDivider(t.shape()[2 + d]);
+    for (std::size_t d = 0; d < dims; ++d) size_[3 - dims + d] = Divider<Index>(t.shape()[2 + d]);
   }
 
-  PLEAT_HOST_DEVICE Pixel at(int64_t i) const {
-    Pixel pixel{};
+  PLEAT_HOST_DEVICE PixelOf<Index> at(Index i) const {
+    PixelOf<Index> pixel{};
     if (channels_last_) {
       pixel.channel = i;
       i = channels_.divide(pixel.channel);
@@ -62,8 +68,9 @@ class PixelOrder {
 
  private:
   bool channels_last_;
-  FastDivider channels_;
-  std::array<FastDivider, 3> size_{FastDivider(1), FastDivider(1), FastDivider(1)};
+  Divider<Index> channels_;
+  std::array<Divider<Index>, 3> size_{Divider<Index>(1), Divider<Index>(1), Divider<Index>(1)};
 };
+using PixelOrder = PixelOrderOf<int64_t>;
 
 }  // namespace pleat::ops

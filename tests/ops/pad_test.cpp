@@ -153,6 +153,37 @@ TEST_CASE("padding on a GPU gives the CPU's bits", "[pad][device]") {
         }
 }
 
+TEST_CASE("padding by a constant on a GPU: vectors, many images, what is cut and added at once",
+          "[pad][device]") {
+  if (pleat_test::lacks_gpus()) return;
+  const DefaultDevice cpu{Device()};
+  struct Case {
+    Shape shape;
+    std::vector<int64_t> widths;
+  };
+  const std::vector<Case> cases{{{1, 2, 1}, {-1, 1}},
+                                {{2, 3, 1, 4}, {0, 0, 1, -1}},
+                                {{19, 5, 6, 8}, {4, 8}},
+                                {{3, 17, 4, 8}, {2, 2, 1, 0}},
+                                {{2, 8, 5, 3}, {1, 1, 2, 2}},
+                                {{2, 8, 5, 3}, {0, 0, 0, 0, 4, -4}},
+                                {{41}, {3, 8}},
+                                {{0, 3}, {1, 1, 2, 0}},
+                                {{4, 6, 8}, {-2, -4}},
+                                {{2, 2, 2, 2, 2, 2}, {1, 0, 0, 1, 1, 1, 2, 0, 0, 2, 1, 1}}};
+  for (const Case& c : cases)
+    for (const DType dtype : {boolean, uint8, int64, float16, float32, float64})
+      for (const std::string& layout : test::layouts()) {
+        CAPTURE(c.shape, c.widths, name(dtype), layout);
+        const Tensor x = test::laid_out(ops::cast(test::numbers(c.shape, float32), dtype), layout);
+        const Tensor there = test::laid_out(ops::to_device(x, "cuda"), layout);
+        const PadOptions options{.value = 1};
+        const Tensor y = pad(x, c.widths, options), z = pad(there, c.widths, options);
+        CHECK(z.strides() == y.strides());
+        CHECK(z.to_vector<double>() == y.to_vector<double>());
+      }
+}
+
 TEST_CASE("pad names widths that do not fit", "[pad]") {
   using enum PadMode;
   const Tensor x = ones({2, 3});
