@@ -7,6 +7,7 @@
 #include "pleat/core/parallel/parallel.h"
 #include "pleat/core/tensor/copy.h"
 #include "pleat/core/tensor/create.h"
+#include "pleat/ops/conv/cuda/windows.h"
 
 namespace pleat::ops {
 namespace {
@@ -49,6 +50,29 @@ Tensor plain(const Tensor& x) {
   return to_format(cast(x, compute_dtype(x.dtype())), MemoryFormat::contiguous);
 }
 
+ConvProblem with_channels(ConvProblem p, int64_t images, int64_t channels) {
+  p.batch = images;
+  p.in_channels = channels;
+  return p;
+}
+
+/// [N, C, D, H, W].
+Tensor as_volumes(const Tensor& x) {
+  Shape shape = x.shape();
+  Strides strides = x.strides();
+  while (shape.size() < 5) {
+    shape.insert(shape.begin() + 2, 1);
+    strides.insert(strides.begin() + 2, 0);
+  }
+  return x.as_strided(shape, strides, x.offset());
+}
+
+/// Of columns [N, C * taps, windows].
+ColumnSteps column_steps(const ConvProblem& p) {
+  const int64_t row = p.output_pixels();
+  return {p.in_channels * p.taps() * row, 0, p.taps() * row, row, 1};
+}
+
 }  // namespace
 
 Tensor unfold_windows(const ConvProblem& p, const Tensor& x) {
@@ -58,7 +82,9 @@ Tensor unfold_windows(const ConvProblem& p, const Tensor& x) {
   if constexpr (with_cuda)
     if (x.device().is_cuda()) {
       const Tensor columns = empty(shape, {.dtype = x.dtype(), .device = x.device()});
-      unfold_cuda(p, x, columns);
+      const ConvProblem images = with_channels(p, x.size(0), x.size(1));
+      unfold_box("unfold", images, {{}, {x.size(0), p.output[0], p.output[1], p.output[2]}}, as_volumes(x),
+                 columns.raw(), column_steps(images));
       return columns;
     }
   const Tensor source = plain(x);
@@ -83,7 +109,11 @@ Tensor fold_windows(const ConvProblem& p, const Tensor& columns, const Shape& im
   if constexpr (with_cuda)
     if (columns.device().is_cuda()) {
       const Tensor result = empty(image, {.dtype = columns.dtype(), .device = columns.device()});
-      fold_cuda(p, columns, result);
+      const ConvProblem images = with_channels(p, image[0], image[1]);
+      const Strides& steps = columns.strides();
+      fold_columns("fold", images, columns.raw(), columns.dtype(),
+                   {steps[0], 0, p.taps() * steps[1], steps[1], steps[2]}, result.raw(), result.dtype(),
+                   {image[1] * p.input_pixels(), p.input_pixels(), 1});
       return result;
     }
   const Tensor source = plain(columns);

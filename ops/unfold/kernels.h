@@ -12,8 +12,4 @@ Tensor unfold_windows(const ConvProblem& windows, const Tensor& x);
 /// To images of the shape `image`.
 Tensor fold_windows(const ConvProblem& windows, const Tensor& columns, const Shape& image);
 
-// On a GPU.
-void unfold_cuda(const ConvProblem& windows, const Tensor& x, const Tensor& columns);
-void fold_cuda(const ConvProblem& windows, const Tensor& columns, const Tensor& images);
-
 }  // namespace pleat::ops

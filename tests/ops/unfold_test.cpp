@@ -28,6 +28,15 @@ std::vector<WindowCase> window_cases() {
       {{1, 2, 5, 5}, {.kernel_size = 3, .padding = {{0, 2}, {2, 1}}}},
       {{1, 2, 4, 3, 4}, {.kernel_size = {2, 3, 2}, .stride = {1, 2, 1}, .padding = {0, 1, 1}}},
       {{0, 2, 5, 5}, {.kernel_size = 3}},
+      // More than a tile of shared memory in each dimension; windows that lie far apart; many taps.
+      {{3, 5, 150}, {.kernel_size = 5, .stride = 3, .padding = 2}},
+      {{5, 9, 40, 33}, {.kernel_size = 3, .stride = {2, 1}, .padding = 1}},
+      {{2, 8, 70, 90}, {.kernel_size = 2, .padding = 40, .dilation = 60}},
+      {{1, 2, 60, 60}, {.kernel_size = {40, 41}, .stride = 7}},
+      {{1, 1, 3000}, {.kernel_size = 1500, .stride = 499}},
+      {{33, 6, 4, 4}, {.kernel_size = 3, .padding = 1}},
+      {{1, 3, 40, 40}, {.kernel_size = 2, .stride = {4, 8}, .dilation = {6, 4}}},
+      {{2, 4, 12, 13, 14}, {.kernel_size = 3, .stride = 2, .padding = 1}},
   };
 }
 

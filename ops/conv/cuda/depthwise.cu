@@ -1,11 +1,15 @@
 #include <algorithm>
+#include <optional>
 
 #include "pleat/core/base/checked_math.h"
 #include "pleat/core/kernels/block.h"
 #include "pleat/core/kernels/elementwise_kernel.h"
 #include "pleat/core/kernels/launch.h"
 #include "pleat/core/tensor/convert.h"
+#include "pleat/core/tensor/copy.h"
+#include "pleat/ops/conv/cuda/depthwise_tiles.h"
 #include "pleat/ops/conv/cuda/pixels.h"
+#include "pleat/ops/conv/cuda/products.h"
 #include "pleat/ops/conv/implementation.h"
 #include "pleat/ops/conv/nhwc.h"
 
@@ -15,9 +19,14 @@
 /// threads parts of the images, whose sums are added in order.
 
 namespace pleat::ops {
+
+const ConvImplementation* unfold_conv_cuda();
+
 namespace {
 
 using namespace cuda_conv;
+using namespace image_tiles;
+using namespace depthwise;
 
 /// With one group there is nothing that a matrix product would not do better.
 bool is_depthwise(const ConvProblem& p) { return p.groups > 1 && p.groups == p.in_channels; }
@@ -45,20 +54,18 @@ struct ElementLayout {
       element.channel = index;
       element.pixel = vectors.divide(element.channel);
       element.image = pixels.divide(element.pixel);
-      element.channel *= width;
     } else {
       element.pixel = index;
       element.channel = pixels.divide(element.pixel);
       element.image = vectors.divide(element.channel);
     }
+    element.channel *= width;
     return element;
   }
   PLEAT_HOST_DEVICE int64_t at(int64_t image, int64_t channel, int64_t pixel) const {
     return nhwc ? (image * pixels.divisor() + pixel) * channels + channel
                 : (image * channels + channel) * pixels.divisor() + pixel;
   }
-  /// From a pixel to the next.
-  PLEAT_HOST_DEVICE int64_t step() const { return nhwc ? channels : 1; }
 };
 
 ElementLayout input_layout(const ConvProblem& p, int64_t width = 1) {
@@ -68,57 +75,10 @@ ElementLayout output_layout(const ConvProblem& p, int64_t width = 1) {
   return {p.format, p.out_channels, p.output_pixels(), width};
 }
 
-/// w [K, taps] as sums [taps, K]: neighbouring channels take neighbouring weights.
-template <class T>
-struct WeightsByTap {
-  FastDivider channels;
-  int64_t taps;
-  const T* w;
-  Sum<T>* by_tap;
-
-  PLEAT_HOST_DEVICE void operator()(int64_t index) const {
-    int64_t k = index;
-    const int64_t tap = channels.divide(k);
-    by_tap[index] = convert<Sum<T>>(w[k * taps + tap]);
-  }
-};
-
-/// `width` neighbouring channels of y; more than one where each has an input channel of its own.
-template <class T, std::size_t width>
-struct DepthwiseForward {
-  Window window;
-  PixelOf pixel;
-  ElementLayout inputs, outputs;
-  FastDivider multiplier;  ///< outputs of a channel
-  const T* x;
-  const Sum<T>* w;  ///< [taps, K]
-  const T* bias;    ///< null: none
-  T* y;
-
-  PLEAT_HOST_DEVICE void operator()(int64_t index) const {
-    const auto element = outputs(index);
-    const auto at = pixel(element.pixel);
-    int64_t rest = element.channel;
-    const T* const from = x + inputs.at(element.image, multiplier.divide(rest), 0);
-    Vector<Sum<T>, width> total{};
-    if (bias != nullptr)
-      for (std::size_t j = 0; j < width; ++j)
-        total.lane[j] = convert<Sum<T>>(bias[element.channel + static_cast<int64_t>(j)]);
-    window.for_each_tap(at.d, at.h, at.w, [&](int64_t tap, int64_t input) {
-      const auto values = *reinterpret_cast<const Vector<T, width>*>(from + input * inputs.step());
-      const Sum<T>* const weights = w + tap * outputs.channels + element.channel;
-      for (std::size_t j = 0; j < width; ++j) total.lane[j] += convert<Sum<T>>(values.lane[j]) * weights[j];
-    });
-    Vector<T, width> rounded;
-    for (std::size_t j = 0; j < width; ++j) rounded.lane[j] = convert<T>(total.lane[j]);
-    *reinterpret_cast<Vector<T, width>*>(y + outputs.at(element.image, element.channel, element.pixel)) =
-        rounded;
-  }
-};
-
 /// `width` neighbouring channels of dx; more than one where each has one output channel.
 template <class T, std::size_t width>
 struct DepthwiseBackwardInput {
+  static constexpr bool keeps_registers = true;
   Window window;
   PixelOf pixel;
   ElementLayout inputs, outputs;
@@ -128,6 +88,7 @@ struct DepthwiseBackwardInput {
   T* dx;
 
   PLEAT_HOST_DEVICE void operator()(int64_t index) const {
+    static_assert(keeps_registers);
     const auto element = inputs(index);
     const auto at = pixel(element.pixel);
     const int64_t first = element.channel * multiplier;
@@ -135,159 +96,162 @@ struct DepthwiseBackwardInput {
     window.for_each_reader(at.d, at.h, at.w, [&](int64_t tap, int64_t output) {
       const Sum<T>* const weights = w + tap * outputs.channels + first;
       for (int64_t m = 0; m < multiplier; ++m) {
-        const auto values =
-            *reinterpret_cast<const Vector<T, width>*>(dy + outputs.at(element.image, first + m, output));
+        const T* const from = dy + outputs.at(element.image, first + m, output);
+        Vector<T, width> values;
+        if (outputs.nhwc)
+          values = *reinterpret_cast<const Vector<T, width>*>(from);
+        else
+          for (std::size_t j = 0; j < width; ++j)
+            values.lane[j] = from[static_cast<int64_t>(j) * outputs.pixels.divisor()];
         for (std::size_t j = 0; j < width; ++j)
           total.lane[j] += convert<Sum<T>>(values.lane[j]) * weights[m + static_cast<int64_t>(j)];
       }
     });
     Vector<T, width> rounded;
     for (std::size_t j = 0; j < width; ++j) rounded.lane[j] = convert<T>(total.lane[j]);
-    *reinterpret_cast<Vector<T, width>*>(dx + inputs.at(element.image, element.channel, element.pixel)) =
-        rounded;
+    T* const result = dx + inputs.at(element.image, element.channel, element.pixel);
+    if (inputs.nhwc)
+      *reinterpret_cast<Vector<T, width>*>(result) = rounded;
+    else
+      for (std::size_t j = 0; j < width; ++j)
+        result[static_cast<int64_t>(j) * inputs.pixels.divisor()] = rounded.lane[j];
   }
 };
 
-/// Taps that a thread adds up at a time: a 3 x 3 kernel.
-constexpr int64_t taps_at_once = 9;
+/// What the tiles of dw have, beside those of x: elements of dy, and sums of taps.
+constexpr int64_t most_sums = 4096;
 
-template <class Total>
-struct TapSums {
-  Total value[taps_at_once];
-};
-
-/// How the sums of backward_weight are shared out: the output pixels of all images in parts, the taps in
-/// groups, the channels among the teams of a block.
-struct SumShares {
-  Teams teams;
-  int64_t values, channel_groups, tap_groups, part, parts;
-
-  explicit SumShares(const ConvProblem& p)
-      : values(p.batch * p.output_pixels()), tap_groups(ceil_div(p.taps(), taps_at_once)) {
-    teams = choose_teams(values, p.format == MemoryFormat::channels_last ? p.out_channels : 1);
-    channel_groups = ceil_div(p.out_channels, teams.count());
-    constexpr int64_t wanted = 1056;  // eight blocks for each multiprocessor of the largest GPUs
-    constexpr int64_t values_of_thread = 16;
-    const int64_t most = std::max<int64_t>(1, values / (teams.lanes() * values_of_thread));
-    part = ceil_div(values, std::clamp<int64_t>(wanted / (channel_groups * tap_groups), 1, most));
-    parts = ceil_div(values, part);
-  }
-  int64_t blocks() const { return channel_groups * tap_groups * parts; }
-};
-
-/// partials[part][tap][K] = sums of dy x over a part of the output pixels.
-template <class T>
-struct DepthwiseWeightSums {
-  Window window;
-  PixelOf pixel;
-  ElementLayout inputs, outputs;
-  Teams teams;
-  FastDivider multiplier, parts, tap_groups, kernel_h, kernel_w;
-  int64_t values, part, taps;
+/// partials[part][K][tap] = sums of dy x over some tiles of a channel, of `width` neighbouring channels. A
+/// warp adds up a tap.
+template <class T, std::size_t width>
+struct DepthwiseWeightTiles : DepthwiseBase<T, width> {
+  static constexpr bool keeps_registers = true;
+  using Base = DepthwiseBase<T, width>;
+  using Base::channel_step, Base::multiplier, Base::taps, Base::to;
+  using typename Base::Element;
+  int64_t parts, tiles_of_channel, tiles_of_part, size;
+  uint32_t pitch;  ///< of elements of dy, from a channel to the next
   const T* dy;
-  const T* x;
   Sum<T>* partials;
 
-  DepthwiseWeightSums(const ConvProblem& p, const SumShares& shares, const T* dy_, const T* x_, Sum<T>* sums)
-      : window(p),
-        pixel(p.output),
-        inputs(input_layout(p)),
-        outputs(output_layout(p)),
-        teams(shares.teams),
-        multiplier(p.group_out()),
-        parts(shares.parts),
-        tap_groups(shares.tap_groups),
-        kernel_h(p.kernel[1]),
-        kernel_w(p.kernel[2]),
-        values(shares.values),
-        part(shares.part),
-        taps(p.taps()),
+  DepthwiseWeightTiles(const TilePlan& plan, const ConvProblem& p, int64_t parts_, const T* x_, const T* dy_,
+                       Sum<T>* partials_)
+      : Base(plan, p, x_, false),
+        parts(parts_),
+        tiles_of_channel(plan.tiles() / ceil_div(plan.size[channel], plan.tile[channel])),
+        tiles_of_part(ceil_div(tiles_of_channel, parts)),
+        size(p.out_channels * p.taps()),
+        pitch(static_cast<uint32_t>(plan.apart(plan.pixels()))),
         dy(dy_),
-        x(x_),
-        partials(sums) {}
+        partials(partials_) {}
 
-  __device__ void operator()(int64_t b, const Block& block) const {
-    int64_t number = b;
-    int64_t first_tap = parts.divide(number);
-    const int64_t channel_group = tap_groups.divide(first_tap);
-    first_tap *= taps_at_once;
-    const int lane = teams.lane_of(block.thread());
-    const int64_t k = channel_group * teams.count() + teams.team_of(block.thread());
-    TapSums<Sum<T>> sums{};
-    if (k < outputs.channels) sums = sum(k, first_tap, number * part + lane, (number + 1) * part);
-    block.combine(sums, teams, [](TapSums<Sum<T>>& a, const TapSums<Sum<T>>& other) {
-      for (int64_t i = 0; i < taps_at_once; ++i) a.value[i] += other.value[i];
-    });
-    if (lane != 0 || k >= outputs.channels) return;
-    for (int64_t i = 0; i < taps_at_once && first_tap + i < taps; ++i)
-      partials[(number * taps + first_tap + i) * outputs.channels + k] = sums.value[i];
-  }
-
-  /// Of one thread: every so many output pixels from `first` on.
-  PLEAT_HOST_DEVICE TapSums<Sum<T>> sum(int64_t k, int64_t first_tap, int64_t first, int64_t last) const {
-    TapSums<Sum<T>> total{};
-    int64_t c = k;
-    c = multiplier.divide(c);
-    int64_t first_s = first_tap;
-    int64_t first_r = kernel_w.divide(first_s);
-    const int64_t first_t = kernel_h.divide(first_r);
-    for (int64_t j = first; j < last && j < values; j += teams.lanes()) {
-      const auto at = pixel(j);
-      const Sum<T> gradient = convert<Sum<T>>(dy[outputs.at(at.n, k, j - at.n * outputs.pixels.divisor())]);
-      const T* const from = x + inputs.at(at.n, c, 0);
-      int64_t t = first_t;
-      int64_t r = first_r;
-      int64_t s = first_s;
-      for (int64_t i = 0; i < taps_at_once; ++i) {
-        const int64_t d = window.input_of(0, at.d, t);
-        const int64_t h = window.input_of(1, at.h, r);
-        const int64_t w = window.input_of(2, at.w, s);
-        if (first_tap + i < taps && d >= 0 && h >= 0 && w >= 0)
-          total.value[i] += gradient * convert<Sum<T>>(from[window.input_pixel(0, d, h, w) * inputs.step()]);
-        if (++s == window.kernel[2]) {
-          s = 0;
-          if (++r == window.kernel[1]) {
-            r = 0;
-            ++t;
+  __device__ void operator()(int64_t number, const Block& block) const {
+    static_assert(keeps_registers);
+    const typename Base::Tile shared;
+    const OffsetTable table;
+    const typename Base::Results gradients;
+    const typename Base::TapOffsets tap_offsets;
+    const SharedArray<Element, most_sums / sizeof(Element)> sums;
+    const auto thread = static_cast<uint32_t>(block.thread());
+    const int64_t part = number % parts, first = number / parts * tiles_of_channel;
+    const int64_t begin = first + part * tiles_of_part;
+    const int64_t end = std::min(begin + tiles_of_part, first + tiles_of_channel);
+    this->find_taps(thread, tap_offsets);
+    constexpr uint32_t lanes = 32, warps = block_threads / lanes;
+    constexpr Teams teams{5, true};
+    const uint32_t lane = thread % lanes, warp = thread / lanes;
+    for (uint32_t m = 0; m < multiplier; ++m)
+      for (int64_t number_of_tile = begin; number_of_tile < end; ++number_of_tile) {
+        const auto at = this->place(number_of_tile);
+        this->load_x(at, thread, shared, table);
+        this->find_pixels(at, thread, table);
+        __syncthreads();
+        const uint32_t channels = at.count[channel], pixels = Base::pixels_of(at);
+        const auto stage = [&](uint32_t c, uint32_t p) {
+          const T* const gradient =
+              dy + this->result_place(at, c, m) + table.read(static_cast<int>(p)).lane[1];
+          gradients.write(
+              static_cast<int>(c * pitch + p),
+              this->sums_of(gradient, multiplier == 1 && to.channel == 1, multiplier * to.channel));
+        };
+        // Neighbouring threads read neighbours.
+        if (!this->loads_channels) {
+          for (uint32_t c = 0; c < channels; ++c)
+            for (uint32_t p = thread; p < pixels; p += block_threads) stage(c, p);
+        } else {
+          for (uint32_t i = thread; i < pixels * this->tile[channel].divisor(); i += block_threads) {
+            uint32_t c = i;
+            const uint32_t p = this->tile[channel].divide(c);
+            if (c < channels) stage(c, p);
           }
         }
+        __syncthreads();
+        for (uint32_t first_sum = 0; first_sum < channels * taps; first_sum += warps) {
+          const uint32_t sum = first_sum + warp;
+          const uint32_t tap = sum % taps, c = sum / taps;
+          Element total{};
+          if (c < channels) {
+            const uint32_t offset = tap_offsets.read(static_cast<int>(tap)) + c * channel_step;
+            for (uint32_t p = lane; p < pixels; p += lanes) {
+              const Element value =
+                  shared.read(static_cast<int>(table.read(static_cast<int>(p)).lane[0] + offset));
+              const Element gradient = gradients.read(static_cast<int>(c * pitch + p));
+              for (std::size_t j = 0; j < width; ++j) total.lane[j] += value.lane[j] * gradient.lane[j];
+            }
+          }
+          block.combine(total, teams, [](Element& a, const Element& b) {
+            for (std::size_t j = 0; j < width; ++j) a.lane[j] += b.lane[j];
+          });
+          if (lane != 0 || c >= channels) continue;
+          if (number_of_tile > begin) {
+            const Element before = sums.read(static_cast<int>(sum));
+            for (std::size_t j = 0; j < width; ++j) total.lane[j] += before.lane[j];
+          }
+          if (number_of_tile + 1 < end)
+            sums.write(static_cast<int>(sum), total);
+          else
+            for (std::size_t j = 0; j < width; ++j)
+              partials[part * size + this->result_channel(at.first[channel] + c, j, m) * taps + tap] =
+                  total.lane[j];
+        }
+        __syncthreads();  // the next tile
       }
-    }
-    return total;
   }
 };
 
-/// dw [K, taps] = partials[0] + partials[1] + ..., in this order.
-template <class T>
-struct SumWeights {
-  FastDivider taps;
-  int64_t parts, channels;
-  const Sum<T>* partials;  ///< [parts][taps][K]
-  T* dw;
+/// Parts of the images whose sums for dw are added up in order; none is empty.
+int64_t sum_parts(const TilePlan& plan) {
+  constexpr int64_t wanted = 1056;  // eight blocks for each multiprocessor of the largest GPUs
+  const int64_t channels = ceil_div(plan.size[channel], plan.tile[channel]);
+  const int64_t tiles = plan.tiles() / channels;
+  return ceil_div(tiles, ceil_div(tiles, std::clamp<int64_t>(wanted / channels, 1, tiles)));
+}
 
-  PLEAT_HOST_DEVICE void operator()(int64_t index) const {
-    int64_t tap = index;
-    const int64_t k = taps.divide(tap);
-    Sum<T> total = 0;
-    for (int64_t part = 0; part < parts; ++part)
-      total += partials[(part * taps.divisor() + tap) * channels + k];
-    dw[index] = convert<T>(total);
-  }
-};
+/// The tiles for dw.
+std::optional<TilePlan> sum_plan(const ConvProblem& p, int64_t width) {
+  const int64_t bytes = width * sum_bytes(p);
+  return tile_plan(p, width, true, most_sums / bytes, result_bytes / bytes);
+}
+/// Channels of an element where addresses allow several.
+int64_t sum_width(const ConvProblem& p) {
+  const auto most = static_cast<int64_t>(wide);
+  return p.in_channels % most == 0 && sum_plan(p, most) ? most : 1;
+}
 
+/// w [K, taps] as sums [taps, K]: neighbouring channels take neighbouring weights.
 template <class T>
-Tensor weights_by_tap(const ConvProblem& p, const T* w) {
+Tensor weights_by_tap(const ConvProblem& p, const Tensor& w) {
   const Tensor by_tap = scratch_on<Sum<T>>(p.device, p.out_channels * p.taps());
-  launch_indices(op, p.device, by_tap.numel(),
-                 WeightsByTap<T>{FastDivider(p.out_channels), p.taps(), w, by_tap.data<Sum<T>>()});
+  copy_into(by_tap.as_strided({p.taps(), p.out_channels}, {p.out_channels, 1}, 0),
+            w.as_strided({p.taps(), p.out_channels}, {1, p.taps()}, w.offset()));
   return by_tap;
 }
 
-/// Channels of which a thread may take several: each has an input channel of its own, and they lie side by
-/// side.
-int64_t vector_channels(const ConvProblem& p) {
-  return p.format == MemoryFormat::channels_last && p.group_out() == 1 ? p.in_channels : 1;
-}
+/// Whether dx is the forward pass of dy with the taps in reversed order.
+bool is_transposed(const ConvProblem& p) { return p.stride == Spatial{1, 1, 1} && p.group_out() == 1; }
+
+/// Channels of which a thread may take several: each has an output channel of its own.
+int64_t vector_channels(const ConvProblem& p) { return p.group_out() == 1 ? p.in_channels : 1; }
 
 class DirectConvCuda : public ConvImplementation {
  public:
@@ -305,31 +269,30 @@ class DirectConvCuda : public ConvImplementation {
   double cost(const ConvProblem& p, ConvPass) const override { return static_cast<double>(p.flops()) / 4; }
   int64_t workspace_bytes(const ConvProblem& p, ConvPass pass) const override {
     if (p.batch == 0) return 0;
-    const int64_t parts = pass == ConvPass::backward_weight ? SumShares(p).parts : 1;
-    return parts * p.out_channels * p.taps() * sum_bytes(p);
+    if (pass == ConvPass::forward) return by_tiles(p) ? 0 : unfold_conv_cuda()->workspace_bytes(p, pass);
+    if (pass == ConvPass::backward_input && is_transposed(p) && by_tiles(transposed_problem(p))) return 0;
+    if (pass == ConvPass::backward_input) return p.out_channels * p.taps() * sum_bytes(p);
+    const auto plan = sum_plan(p, sum_width(p));
+    return plan ? sum_parts(*plan) * p.out_channels * p.taps() * sum_bytes(p)
+                : unfold_conv_cuda()->workspace_bytes(p, pass);
   }
 
   void forward(const ConvProblem& p, const Tensor& x, const Tensor& w, const Tensor& bias,
                const Tensor& y) const override {
+    if (!by_tiles(p)) return unfold_conv_cuda()->forward(p, x, w, bias, y);
     by_stored_type(p, [&]<class T>(Type<T>) {
-      const Tensor weights = weights_by_tap(p, w.data<T>());
-      by_width<16 / sizeof(T), T>(
-          vector_channels(p), {x.data<T>(), y.data<T>()},
-          [&]<std::size_t width>(std::integral_constant<std::size_t, width>) {
-            constexpr auto step = static_cast<int64_t>(width);
-            launch_indices(op, p.device, y.numel() / step,
-                           DepthwiseForward<T, width>{
-                               Window(p), PixelOf(p.output), input_layout(p, step), output_layout(p, step),
-                               FastDivider(p.group_out()), x.data<T>(), weights.data<Sum<T>>(),
-                               bias.defined() ? bias.data<T>() : nullptr, y.data<T>()});
-          });
+      multiply_by_tiles<T>(p, x.data<T>(), w.data<T>(), bias.defined() ? bias.data<T>() : nullptr,
+                           y.data<T>(), false);
     });
   }
 
   void backward_input(const ConvProblem& p, const Tensor& dy, const Tensor& w,
                       const Tensor& dx) const override {
     by_stored_type(p, [&]<class T>(Type<T>) {
-      const Tensor weights = weights_by_tap(p, w.data<T>());
+      if (is_transposed(p) && by_tiles(transposed_problem(p)))
+        return multiply_by_tiles<T>(transposed_problem(p), dy.data<T>(), w.data<T>(), nullptr, dx.data<T>(),
+                                    true);
+      const Tensor weights = weights_by_tap<T>(p, w);
       by_width<16 / sizeof(T), T>(
           vector_channels(p), {dx.data<T>(), dy.data<T>()},
           [&]<std::size_t width>(std::integral_constant<std::size_t, width>) {
@@ -344,14 +307,23 @@ class DirectConvCuda : public ConvImplementation {
 
   void backward_weight(const ConvProblem& p, const Tensor& dy, const Tensor& x,
                        const Tensor& dw) const override {
+    if (!sum_plan(p, 1)) return unfold_conv_cuda()->backward_weight(p, dy, x, dw);
     by_stored_type(p, [&]<class T>(Type<T>) {
-      const SumShares shares(p);
-      const Tensor partials = scratch_on<Sum<T>>(p.device, shares.parts * dw.numel());
-      launch_blocks(op, p.device, shares.blocks(),
-                    DepthwiseWeightSums<T>(p, shares, dy.data<T>(), x.data<T>(), partials.data<Sum<T>>()));
-      launch_indices(op, p.device, dw.numel(),
-                     SumWeights<T>{FastDivider(p.taps()), shares.parts, p.out_channels,
-                                   partials.data<Sum<T>>(), dw.data<T>()});
+      const auto sum = [&]<std::size_t width>(std::integral_constant<std::size_t, width>) {
+        const auto plan = sum_plan(p, width);
+        if (!plan) return false;
+        const int64_t parts = sum_parts(*plan);
+        const Tensor partials = scratch_on<Sum<T>>(p.device, parts * dw.numel());
+        launch_blocks(op, p.device, ceil_div(plan->size[channel], plan->tile[channel]) * parts,
+                      DepthwiseWeightTiles<T, width>(*plan, p, parts, x.data<T>(), dy.data<T>(),
+                                                     partials.data<Sum<T>>()));
+        launch_indices(op, p.device, dw.numel(),
+                       SumParts<Sum<T>, T>{parts, dw.numel(), partials.data<Sum<T>>(), dw.data<T>()});
+        return true;
+      };
+      bool done = false;
+      by_width<wide, T>(p.in_channels, {x.data<T>(), dy.data<T>()}, [&](auto width) { done = sum(width); });
+      if (!done) sum(std::integral_constant<std::size_t, 1>{});
     });
   }
 };

@@ -94,14 +94,6 @@ struct Window {
         static_cast<uint64_t>(shifted / divisor[dim] % tap_step[dim]) * static_cast<uint64_t>(inverse[dim]);
     return static_cast<int64_t>(product % static_cast<uint64_t>(tap_step[dim]));
   }
-  /// The output whose tap `tap`, one that `first_tap` leads to, reads input `i`, or -1 when there is none.
-  PLEAT_HOST_DEVICE int64_t output_of(int dim, int64_t i, int64_t tap) const {
-    const int64_t shifted = i + padding[dim] - tap * dilation[dim];
-    if (shifted < 0) return -1;
-    const int64_t o = stride[dim] == 1 ? shifted : shifted / stride[dim];
-    return o < output[dim] ? o : -1;
-  }
-
   /// Calls f(tap, input pixel of the image) for the taps of output [d, h, w] that are not in the padding.
   template <class F>
   PLEAT_HOST_DEVICE void for_each_tap(int64_t d, int64_t h, int64_t w, const F& f) const {
@@ -118,20 +110,34 @@ struct Window {
       }
     }
   }
+  /// The taps that read input `i` in dimension `dim`, and of which output: the first, and the steps to the
+  /// next; outputs that there are not among them.
+  struct Readers {
+    int64_t tap, output, tap_step, output_step;
+  };
+  PLEAT_HOST_DEVICE Readers readers(int dim, int64_t i) const {
+    const int64_t tap = first_tap(dim, i);
+    const int64_t shifted = i + padding[dim] - tap * dilation[dim];
+    return {tap, stride[dim] == 1 ? shifted : shifted / stride[dim], tap_step[dim],
+            dilation[dim] / divisor[dim]};
+  }
   /// Calls f(tap, output pixel of the image) for the taps that read input [d, h, w].
   template <class F>
   PLEAT_HOST_DEVICE void for_each_reader(int64_t d, int64_t h, int64_t w, const F& f) const {
-    const int64_t first_s = first_tap(2, w);
-    for (int64_t t = first_tap(0, d); t < kernel[0]; t += tap_step[0]) {
-      const int64_t of_d = output_of(0, d, t);
-      if (of_d < 0) continue;
-      for (int64_t r = first_tap(1, h); r < kernel[1]; r += tap_step[1]) {
-        const int64_t of_h = output_of(1, h, r);
-        if (of_h < 0) continue;
-        for (int64_t s = first_s; s < kernel[2]; s += tap_step[2]) {
-          const int64_t of_w = output_of(2, w, s);
-          if (of_w >= 0) f((t * kernel[1] + r) * kernel[2] + s, output_pixel(0, of_d, of_h, of_w));
-        }
+    const Readers of_w = readers(2, w);
+    const Readers of_h = readers(1, h);
+    Readers t = readers(0, d);
+    for (; t.tap < kernel[0]; t.tap += t.tap_step, t.output -= t.output_step) {
+      if (static_cast<uint64_t>(t.output) >= static_cast<uint64_t>(output[0])) continue;
+      Readers r = of_h;
+      for (; r.tap < kernel[1]; r.tap += r.tap_step, r.output -= r.output_step) {
+        if (static_cast<uint64_t>(r.output) >= static_cast<uint64_t>(output[1])) continue;
+        const int64_t taps = (t.tap * kernel[1] + r.tap) * kernel[2];
+        const int64_t line = (t.output * output[1] + r.output) * output[2];
+        Readers s = of_w;
+        for (; s.tap < kernel[2]; s.tap += s.tap_step, s.output -= s.output_step)
+          if (static_cast<uint64_t>(s.output) < static_cast<uint64_t>(output[2]))
+            f(taps + s.tap, line + s.output);
       }
     }
   }

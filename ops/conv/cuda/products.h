@@ -6,46 +6,13 @@
 #include <utility>
 
 #include "pleat/core/base/checked_math.h"
-#include "pleat/core/kernels/fast_divider.h"
 #include "pleat/core/kernels/launch.h"
 #include "pleat/ops/conv/cuda/pixels.h"
-#include "pleat/ops/conv/implementation.h"
-#include "pleat/ops/conv/nhwc.h"
 #include "pleat/ops/matmul/gemm.h"
 
-/// What the two forms of unfold + GEMM on a GPU share.
+/// Products of matrices by cuBLAS, and the sums of their parts.
 
-namespace pleat::ops {
-
-/// unfold + GEMM on a GPU with all tensors in one memory format. Half types are operands of the products;
-/// sums are float and are rounded once.
-class UnfoldForm {
- public:
-  virtual ~UnfoldForm() = default;
-  virtual int64_t workspace_bytes(const ConvProblem& problem, ConvPass pass) const = 0;
-  virtual void forward(const ConvProblem& problem, const Tensor& x, const Tensor& w, const Tensor& bias,
-                       const Tensor& y) const = 0;
-  virtual void backward_input(const ConvProblem& problem, const Tensor& dy, const Tensor& w,
-                              const Tensor& dx) const = 0;
-  virtual void backward_weight(const ConvProblem& problem, const Tensor& dy, const Tensor& x,
-                               const Tensor& dw) const = 0;
-};
-
-const UnfoldForm& unfold_nhwc_form();  ///< channels-last
-const UnfoldForm& unfold_nchw_form();  ///< contiguous
-
-namespace cuda_unfold {
-
-using namespace cuda_conv;
-
-/// Bytes unfolded at once: what a large GPU's second-level cache holds beside the operands.
-inline int64_t chunk_bytes() {
-  return std::min(int64_t{24} << 20, std::max<int64_t>(1, ConvPolicy::current().workspace_limit));
-}
-/// Bytes of products that wait to be folded, where even one image's are more than `chunk_bytes`.
-inline int64_t image_bytes() {
-  return std::min(int64_t{256} << 20, std::max<int64_t>(1, ConvPolicy::current().workspace_limit));
-}
+namespace pleat::ops::cuda_conv {
 
 /// Distances in elements between the matrices of neighbouring products.
 struct Steps {
@@ -70,28 +37,6 @@ void multiply_all(Device device, GemmBatch<T, Out> products, int64_t others, Ste
     products.first.b += steps.b;
     products.first.c += steps.c;
   }
-}
-
-/// y[...][k][run] = bias[k].
-template <class T>
-struct FillBias {
-  FastDivider run, channels;
-  const T* bias;
-  T* y;
-
-  PLEAT_HOST_DEVICE void operator()(int64_t index) const {
-    int64_t rest = index;
-    int64_t k = run.divide(rest);
-    channels.divide(k);
-    y[index] = bias[k];
-  }
-};
-
-/// y [outer, K, run] = bias [K].
-template <class T>
-void fill_bias(const ConvProblem& p, const T* bias, int64_t outer, int64_t run, T* y) {
-  launch_indices(op, p.device, outer * p.out_channels * run,
-                 FillBias<T>{FastDivider(run), FastDivider(p.out_channels), bias, y});
 }
 
 /// total[i] = parts[0][i] + parts[1][i] + ..., in this order.
@@ -180,5 +125,4 @@ class WeightSum {
   bool is_first_ = true;
 };
 
-}  // namespace cuda_unfold
-}  // namespace pleat::ops
+}  // namespace pleat::ops::cuda_conv
