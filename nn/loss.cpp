@@ -49,6 +49,15 @@ Tensor reduced_by_weight(const Tensor& losses, const Tensor& logits, const Tenso
   return sum(losses) / sum(ops::target_weights(logits, target, weight, ignore_index)).to(losses.dtype());
 }
 
+Tensor reduced_distances(const char* op, const Tensor& x, const Tensor& target, DistanceLoss loss,
+                         Reduction reduction) {
+  if (reduction == Reduction::mean || reduction == Reduction::sum)
+    if (const Tensor y = sum_of_distance_losses(op, x, target, loss, reduction == Reduction::mean);
+        y.defined())
+      return y;
+  return reduced(distance_losses(op, x, target, loss), reduction);
+}
+
 Tensor cross_entropy_of_probabilities(const Tensor& logits, const Tensor& probabilities,
                                       const CrossEntropyOptions& options) {
   const Tensor target = autocast_to_float32(probabilities);
@@ -97,31 +106,31 @@ Tensor nll_loss(const Tensor& input, const Tensor& target, const NllOptions& opt
 
 Tensor mse_loss(const Tensor& input, const Tensor& target, LossOptions options) {
   const auto loss = [&](const Tensor& a, const Tensor& b) {
-    return reduced(distance_losses("mse_loss", a, b, {DistanceLoss::Kind::squared}), options.reduction);
+    return reduced_distances("mse_loss", a, b, {DistanceLoss::Kind::squared}, options.reduction);
   };
-  if (options.reduction != Reduction::mean || !is_half(promote(input.dtype(), target.dtype())))
+  if (options.reduction != Reduction::mean || !is_half(promote(input.dtype(), target.dtype())) ||
+      input.device().is_cuda())
     return loss(input, target);
+  check_pair("mse_loss", input, target);
   // A half type may have no room for the squares of which it has the mean.
   const Tensor a = floating_loss_input(input), b = floating_loss_input(target);
   return loss(a.to(float32), b.to(float32)).to(promote(a.dtype(), b.dtype()));
 }
 
 Tensor l1_loss(const Tensor& input, const Tensor& target, LossOptions options) {
-  return reduced(distance_losses("l1_loss", input, target, {DistanceLoss::Kind::absolute}),
-                 options.reduction);
+  return reduced_distances("l1_loss", input, target, {DistanceLoss::Kind::absolute}, options.reduction);
 }
 
 Tensor smooth_l1_loss(const Tensor& input, const Tensor& target, SmoothL1Options options) {
   check_options({"smooth_l1_loss"}, options);
-  return reduced(
-      distance_losses("smooth_l1_loss", input, target, {DistanceLoss::Kind::smooth_absolute, options.beta}),
-      options.reduction);
+  return reduced_distances("smooth_l1_loss", input, target,
+                           {DistanceLoss::Kind::smooth_absolute, options.beta}, options.reduction);
 }
 
 Tensor huber_loss(const Tensor& input, const Tensor& target, HuberOptions options) {
   check_options({"huber_loss"}, options);
-  return reduced(distance_losses("huber_loss", input, target, {DistanceLoss::Kind::huber, options.delta}),
-                 options.reduction);
+  return reduced_distances("huber_loss", input, target, {DistanceLoss::Kind::huber, options.delta},
+                           options.reduction);
 }
 
 Tensor bce_with_logits(const Tensor& logits, const Tensor& target, const BceOptions& options) {

@@ -47,7 +47,8 @@ ClassProblem::ClassProblem(const char* op, const Tensor& logits, const Tensor& t
   if (logits.device().is_cpu() || (classes == Classes::check && options.check_target))
     check_classes(op, logits);
 
-  logits_ = cast(logits, logits.dtype() == float64 ? float64 : float32);
+  // On a GPU half types are read as they are.
+  logits_ = logits.device().is_cuda() ? logits : cast(logits, compute_dtype(logits.dtype()));
   if (!logits_.is_contiguous(MemoryFormat::channels_last))
     logits_ = to_format(logits_, MemoryFormat::contiguous);
   const bool classes_inside = logits.rank() < 3 || !logits_.is_contiguous();

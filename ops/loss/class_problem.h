@@ -23,7 +23,7 @@ class ClassProblem {
   int64_t inner() const { return view_.inner.divisor(); }
   int64_t targets() const { return view_.targets; }
   const Shape& target_shape() const { return target_.shape(); }
-  /// The logits in float or double, in the order of the loop.
+  /// The logits in the order of the loop; on the CPU in float or double.
   const Tensor& logits() const { return logits_; }
 
   /// The rest, by element.

@@ -39,12 +39,14 @@ decltype(auto) dispatch_problem(const ClassProblem& problem, F&& f) {
   return dispatch_floating("cross_entropy", problem.logits().dtype(), std::forward<F>(f));
 }
 
-/// The losses' gradient in the logits' type, one for each target.
+/// The losses' gradient, one for each target: on the CPU in the logits' type.
 Tensor plain_gradient(const char* op, const Tensor& dlosses, const ClassProblem& problem, bool mean = false) {
   check<ShapeError>(dlosses.shape() == (mean ? Shape{} : problem.target_shape()),
                     "{}: the gradient has shape {}, the losses {}", op, dlosses.shape(),
                     problem.target_shape());
-  return to_format(cast(dlosses, problem.logits().dtype()), MemoryFormat::contiguous);
+  const bool is_read_as_it_is = problem.logits().device().is_cuda();
+  return to_format(is_read_as_it_is ? dlosses : cast(dlosses, problem.logits().dtype()),
+                   MemoryFormat::contiguous);
 }
 
 /// Takes the shares of target i times `scale` off the elements that belong to it.
@@ -60,10 +62,14 @@ void subtract_shares(const ClassView& view, T* x, int64_t i, double scale) {
   for (int64_t c = 0; c < view.classes; ++c) first[c * inner] -= static_cast<T>(common * view.weight(c));
 }
 
-/// Losses and the like: one number for each target.
+/// One number for each target, of the type computed in.
 Tensor for_targets(const ClassProblem& problem) {
   return empty(problem.target_shape(),
-               {.dtype = problem.logits().dtype(), .device = problem.logits().device()});
+               {.dtype = compute_dtype(problem.logits().dtype()), .device = problem.logits().device()});
+}
+/// Losses as kernels on a GPU write them: of the logits' type.
+[[maybe_unused]] Tensor losses_of(const ClassProblem& problem, const Shape& shape) {
+  return empty(shape, {.dtype = problem.logits().dtype(), .device = problem.logits().device()});
 }
 
 /// Sums and their quotient in separate passes: on the CPU, and where there is nothing to add up.
@@ -88,18 +94,12 @@ CrossEntropy cross_entropy_forward(const Tensor& logits, const Tensor& target, c
     return with_mean(cross_entropy_forward(logits, target, weight, each), logits, target, weight, options);
   }
   if constexpr (with_cuda)
-    if (options.mean) {
-      const TensorOptions one{.dtype = problem.logits().dtype(), .device = logits.device()};
-      const CrossEntropy y{empty({}, one), for_targets(problem),
-                           empty({}, {.dtype = float64, .device = logits.device()})};
-      cross_entropy_cuda(y.losses, y.logsumexp, problem.logits(), view, y.weight_sum);
-      return {cast(y.losses, logits.dtype()), y.logsumexp, y.weight_sum};
-    }
-  if constexpr (with_cuda)
     if (is_on_gpu(problem)) {
-      const CrossEntropy y{for_targets(problem), for_targets(problem), {}};
-      cross_entropy_cuda(y.losses, y.logsumexp, problem.logits(), view);
-      return {cast(y.losses, logits.dtype()), y.logsumexp, {}};
+      const CrossEntropy y{
+          losses_of(problem, options.mean ? Shape{} : problem.target_shape()), for_targets(problem),
+          options.mean ? empty({}, {.dtype = float64, .device = logits.device()}) : Tensor()};
+      cross_entropy_cuda(y.losses, y.logsumexp, problem.logits(), view, y.weight_sum);
+      return y;
     }
   return dispatch_problem(problem, [&]<class T>(Type<T>) {
     const Tensor normaliser =
@@ -149,7 +149,8 @@ Tensor cross_entropy_backward(const Tensor& dlosses, const Tensor& logits, const
   }
   const ClassView& view = problem.view();
   const Tensor gradient = plain_gradient("cross_entropy_backward", dlosses, problem, options.mean);
-  const Tensor normaliser = to_format(cast(logsumexp, problem.logits().dtype()), MemoryFormat::contiguous);
+  const Tensor normaliser =
+      to_format(cast(logsumexp, compute_dtype(problem.logits().dtype())), MemoryFormat::contiguous);
   const Tensor dx = empty_like(problem.logits());
   if constexpr (with_cuda)
     if (is_on_gpu(problem)) {
@@ -159,7 +160,7 @@ Tensor cross_entropy_backward(const Tensor& dlosses, const Tensor& logits, const
                            .logits = problem.logits(),
                            .logsumexp = normaliser},
                           view);
-      return cast(dx, logits.dtype());
+      return dx;
     }
   return dispatch_problem(problem, [&]<class T>(Type<T>) {
     const T* const x = problem.logits().data<T>();
@@ -212,12 +213,13 @@ Tensor nll_forward(const Tensor& log_probabilities, const Tensor& target, const 
   const ClassProblem problem("nll_loss", log_probabilities, target, weight, {.ignore_index = ignore_index},
                              Classes::check);
   const ClassView& view = problem.view();
-  const Tensor losses = for_targets(problem);
   if constexpr (with_cuda)
     if (is_on_gpu(problem)) {
+      const Tensor losses = losses_of(problem, problem.target_shape());
       nll_cuda(losses, problem.logits(), view);
-      return cast(losses, log_probabilities.dtype());
+      return losses;
     }
+  const Tensor losses = for_targets(problem);
   return dispatch_problem(problem, [&]<class T>(Type<T>) {
     const T* const x = problem.logits().data<T>();
     T* const y = losses.data<T>();
@@ -241,7 +243,7 @@ Tensor nll_backward(const Tensor& dlosses, const Tensor& log_probabilities, cons
     if (is_on_gpu(problem)) {
       const Tensor dx = empty_like(problem.logits());
       class_gradient_cuda("nll_backward", dx, {.factors = gradient}, problem.view());
-      return cast(dx, log_probabilities.dtype());
+      return dx;
     }
   return dispatch_problem(problem, [&]<class T>(Type<T>) {
     const Tensor dx = zeros_like(problem.logits());
@@ -262,7 +264,7 @@ Tensor class_shares(const Tensor& logits, const Tensor& target, const Tensor& we
     if (is_on_gpu(problem)) {
       const Tensor shares = empty_like(problem.logits());
       class_gradient_cuda("class_shares", shares, {.common_factor = -1}, problem.view());
-      return cast(shares, logits.dtype());
+      return shares;
     }
   return dispatch_problem(problem, [&]<class T>(Type<T>) {
     const Tensor shares = zeros_like(problem.logits());

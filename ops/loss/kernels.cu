@@ -7,10 +7,11 @@
 #include "pleat/core/kernels/block.h"
 #include "pleat/core/tensor/create.h"
 #include "pleat/ops/elementwise/types.h"
-#include "pleat/ops/elementwise/vector_math.h"
 #include "pleat/ops/loss/kernels_cuda.h"
+#include "pleat/ops/reduce/fold.h"
 #include "pleat/ops/reduce/reduce_kernel.h"
-#include "pleat/ops/reduce/team_lines.h"
+#include "pleat/ops/softmax/line_exponentials.h"
+#include "pleat/ops/softmax/team_lines.h"
 
 namespace pleat::ops {
 namespace {
@@ -50,47 +51,60 @@ struct LossSums {
   }
 };
 
+}  // namespace
+
 /// A team of threads takes one target's logits: their largest, the sum of exponentials, and with label
 /// smoothing the sum of all classes' shares of the loss. Of a mean loss the last block adds up what all
 /// found.
-template <class T>
+template <class T, class Stored>
 struct CrossEntropyLines {
+  static constexpr bool keeps_registers = true;
+
   TeamLines lines;
   ClassView view;
-  const T* x;
-  T* losses;
+  const Stored* x;
+  Stored* losses;
   T* logsumexp;
   LossSums* sums = nullptr;  ///< of each block; null: no mean
   unsigned* counter = nullptr;
   double* weight_sum = nullptr;
 
   __device__ void operator()(int64_t b, const Block& block) const {
-    T largest;
-    double sum;
-    line_exponentials(lines, b, block, largest, sum, [this](int64_t i) { return x[i]; });
-    const T log_sum = static_cast<T>(static_cast<double>(largest) + std::log(sum));
+    const OwnLine<T> own(lines, b, block);
     double shares = 0;
     const double common = view.common_share();
-    if (common > 0) {
-      lines.for_own(b, block, [&](int64_t i, int64_t c) { shares += common * surprise(log_sum, i, c); });
-      block.combine(shares, lines.teams, AddNumber{});
-    }
-    LossSums found;
-    const int64_t i = lines.line_of(b, block);
-    if (lines.teams.lane_of(block.thread()) == 0 && i < lines.count) {
-      logsumexp[i] = log_sum;
-      const int64_t own = view.class_of(i);
-      const int64_t at = lines.first_of(i) + own * lines.inner.divisor();
-      const double loss = own < 0 ? 0 : view.own_share() * surprise(log_sum, at, own) + shares;
-      if (sums == nullptr)
-        losses[i] = static_cast<T>(loss);
-      else
-        found = {loss, own < 0 ? 0 : view.weight(own)};
-    }
-    if (sums != nullptr) add_up(b, block, found);
+    const auto found =
+        sum_exponentials(own, x, true, [&](int64_t start, const auto& held, const LineSum<T>& line) {
+          if (common == 0) return;
+          const double log_sum = std::log(line.sum);
+          own.for_numbered(start, held, [&](int k, int64_t c) {
+            if (c < view.classes)
+              shares += common * view.weight(c) * (log_sum - static_cast<double>(held.of[k]));
+          });
+        });
+    if (common > 0) own.merge(shares, [](double& into, double other) { into += other; });
+    finish(b, own, static_cast<T>(static_cast<double>(found.shift) + std::log(found.sum)), shares);
   }
 
  private:
+  __device__ void finish(int64_t b, const OwnLine<T>& own, T log_sum, double shares) const {
+    LossSums found;
+    if (own.is_first()) {
+      logsumexp[own.line] = log_sum;
+      const int64_t c = view.class_of(own.line);
+      double loss = 0;
+      if (c >= 0) {
+        const double surprise = static_cast<double>(log_sum) - static_cast<double>(own.element(x, c));
+        loss = view.own_share() * view.weight(c) * surprise + shares;
+      }
+      if (sums == nullptr)
+        losses[own.line] = convert<Stored>(loss);
+      else
+        found = {loss, c < 0 ? 0 : view.weight(c)};
+    }
+    if (sums != nullptr) add_up(b, own.block, found);
+  }
+
   __device__ void add_up(int64_t b, const Block& block, LossSums& found) const {
     const Teams all{log_block_threads, true};
     const auto merge = [](LossSums& into, const LossSums& other) { into.merge(other); };
@@ -102,64 +116,72 @@ struct CrossEntropyLines {
     for (int64_t i = block.thread(); i < blocks; i += block_threads) found.merge(sums[i]);
     block.combine(found, all, merge);
     if (block.thread() != 0) return;
-    *losses = static_cast<T>(found.losses / found.weights);
+    *losses = convert<Stored>(found.losses / found.weights);
     *weight_sum = found.weights;
   }
-
-  __device__ double surprise(T log_sum, int64_t i, int64_t c) const {
-    return view.weight(c) * (static_cast<double>(log_sum) - static_cast<double>(x[i]));
-  }
 };
 
-/// One logit's gradient.
-template <class T>
+/// One target's logits' gradient.
+template <class T, class Stored>
 struct ClassGradients {
+  static constexpr bool keeps_registers = true;
+
+  TeamLines lines;
   ClassView view;
-  FastDivider classes;
-  const T* factors;
+  const std::byte* factors;  ///< of type factor_type
+  DType factor_type;
   const double* weight_sum;  ///< or null; else there is one factor
   double common_factor;
-  const T* x;
+  const Stored* x;
   const T* logsumexp;
-  T* dx;
+  Stored* dx;
 
-  __device__ void operator()(int64_t at) const {
-    int64_t within = at;
-    int64_t c = view.inner.divide(within);
-    const int64_t i = classes.divide(c) * view.inner.divisor() + within;
-    dx[at] = gradient(at, i, c);
-  }
-
- private:
-  __device__ T gradient(int64_t at, int64_t i, int64_t c) const {
-    const int64_t own = view.class_of(i);
-    if (own < 0) return 0;
-    const double factor = factors == nullptr      ? common_factor
-                          : weight_sum == nullptr ? static_cast<double>(factors[i])
-                                                  : static_cast<double>(*factors) / *weight_sum;
-    T d = 0;
-    if (x != nullptr) {
-      const T scale = static_cast<T>(factor * view.share_sum(own));
-      // 0 times an infinite exponential is no 0.
-      if (scale != 0) d = scale * vmath::exp(x[at] - logsumexp[i]);
+  __device__ void operator()(int64_t b, const Block& block) const {
+    const OwnLine<T> own(lines, b, block);
+    int64_t own_class = -1;
+    T scale = 0, own_part = 0, log_sum = 0;
+    double common = 0;
+    if (own.exists()) own_class = view.class_of(own.line);
+    if (own_class >= 0) {
+      const double factor = factors == nullptr      ? common_factor
+                            : weight_sum == nullptr ? load_as<double>(factors, own.line, factor_type)
+                                                    : load_as<double>(factors, 0, factor_type) / *weight_sum;
+      if (x != nullptr) {
+        scale = static_cast<T>(factor * view.share_sum(own_class));
+        log_sum = logsumexp[own.line];
+      }
+      own_part = static_cast<T>(factor * view.own_share() * view.weight(own_class));
+      common = factor * view.common_share();
     }
-    if (c == own) d -= static_cast<T>(factor * view.own_share() * view.weight(own));
-    const double common = factor * view.common_share();
-    return common == 0 ? d : d - static_cast<T>(common * view.weight(c));
+    own.for_parts([&](int64_t start, auto& held) {
+      if (x != nullptr) own.load(start, held, x, T(0));
+      own.for_numbered(start, held, [&](int k, int64_t c) {
+        // 0 times an infinite exponential is no 0.
+        T d = scale == 0 ? T(0) : scale * exp_of<Stored>(held.of[k] - log_sum);
+        if (c == own_class) d -= own_part;
+        held.of[k] = common == 0 ? d : d - static_cast<T>(common * view.weight(c < view.classes ? c : 0));
+      });
+      own.store(start, held, dx);
+    });
   }
 };
 
-template <class T>
+namespace {
+
+/// Of the logits' type.
 struct NegativeLogLikelihoods {
   ClassView view;
-  const T* x;
-  T* losses;
+  const std::byte* x;
+  std::byte* losses;
+  DType dtype;
 
   __device__ void operator()(int64_t i) const {
     const int64_t own = view.class_of(i);
-    losses[i] = own < 0
-                    ? T(0)
-                    : static_cast<T>(-view.weight(own)) * x[view.first_logit(i) + own * view.inner.divisor()];
+    const double loss =
+        own < 0
+            ? 0
+            : -view.weight(own) * load_as<double>(x, view.first_logit(i) + own * view.inner.divisor(), dtype);
+    store_as<double>(losses, i, dtype, loss);
   }
 };
 
@@ -179,6 +201,14 @@ const T* data_or_null(const Tensor& t) {
   return t.defined() ? t.data<T>() : nullptr;
 }
 
+Lines lines_of(const ClassView& view) {
+  Lines lines;
+  lines.inner = view.inner.divisor();
+  lines.outer = view.targets / lines.inner;
+  lines.size = view.classes;
+  return lines;
+}
+
 }  // namespace
 
 int64_t first_outside_cuda(const char* op, const Tensor& indices, const ClassView& view) {
@@ -191,38 +221,40 @@ int64_t first_outside_cuda(const char* op, const Tensor& indices, const ClassVie
 
 void cross_entropy_cuda(const Tensor& losses, const Tensor& logsumexp, const Tensor& logits,
                         const ClassView& view, const Tensor& weight_sum) {
-  Lines lines;
-  lines.inner = view.inner.divisor();
-  lines.outer = view.targets / lines.inner;
-  lines.size = view.classes;
-  const TeamLines teams(lines);
-  Floating::dispatch(logits.dtype(), [&]<class T>(Type<T>) {
-    CrossEntropyLines<T> all{teams, view, logits.data<T>(), losses.data<T>(), logsumexp.data<T>()};
-    if (!weight_sum.defined()) return launch_blocks("cross_entropy", logits.device(), teams.blocks(), all);
-    const Tensor sums = empty({2 * teams.blocks()}, {.dtype = float64, .device = logits.device()});
+  dispatch_stored(logits.dtype(), [&]<class T, class Stored>(Type<T>, Type<Stored>) {
+    CrossEntropyLines<T, Stored> all{TeamLines(lines_of(view), {logits}), view, logits.data<Stored>(),
+                                     losses.data<Stored>(), logsumexp.data<T>()};
+    const int64_t blocks = all.lines.blocks();
+    if (!weight_sum.defined()) return launch_blocks("cross_entropy", logits.device(), blocks, all);
+    const Tensor sums = empty({2 * blocks}, {.dtype = float64, .device = logits.device()});
     all.sums = reinterpret_cast<LossSums*>(sums.data<double>());
     all.counter = block_counters(logits.device());
     all.weight_sum = weight_sum.data<double>();
-    launch_blocks("cross_entropy", logits.device(), teams.blocks(), all);
+    launch_blocks("cross_entropy", logits.device(), blocks, all);
   });
 }
 
 void class_gradient_cuda(const char* op, const Tensor& dx, const ClassGradient& gradient,
                          const ClassView& view) {
-  Floating::dispatch(dx.dtype(), [&]<class T>(Type<T>) {
-    launch_indices(op, dx.device(), dx.numel(),
-                   ClassGradients<T>{view, FastDivider(view.classes), data_or_null<T>(gradient.factors),
-                                     data_or_null<double>(gradient.weight_sum), gradient.common_factor,
-                                     data_or_null<T>(gradient.logits), data_or_null<T>(gradient.logsumexp),
-                                     dx.data<T>()});
+  const Tensor& factors = gradient.factors;
+  dispatch_stored(dx.dtype(), [&]<class T, class Stored>(Type<T>, Type<Stored>) {
+    const ClassGradients<T, Stored> all{
+        TeamLines(lines_of(view), {dx, gradient.logits.defined() ? gradient.logits : dx}),
+        view,
+        factors.defined() ? factors.raw() : nullptr,
+        factors.defined() ? factors.dtype() : float64,
+        data_or_null<double>(gradient.weight_sum),
+        gradient.common_factor,
+        data_or_null<Stored>(gradient.logits),
+        data_or_null<T>(gradient.logsumexp),
+        dx.data<Stored>()};
+    launch_blocks(op, dx.device(), all.lines.blocks(), all);
   });
 }
 
 void nll_cuda(const Tensor& losses, const Tensor& x, const ClassView& view) {
-  Floating::dispatch(x.dtype(), [&]<class T>(Type<T>) {
-    launch_indices("nll_loss", x.device(), view.targets,
-                   NegativeLogLikelihoods<T>{view, x.data<T>(), losses.data<T>()});
-  });
+  launch_indices("nll_loss", x.device(), view.targets,
+                 NegativeLogLikelihoods{view, x.raw(), losses.raw(), x.dtype()});
 }
 
 void target_weights_cuda(const Tensor& weights, const ClassView& view) {

@@ -6,8 +6,8 @@
 #include "pleat/core/tensor/tensor.h"
 #include "pleat/ops/loss/class_view.h"
 
-/// Losses of class indices on a GPU: logits as a ClassProblem has them, in float32 or float64, everything
-/// else in the same type.
+/// Losses of class indices on a GPU: logits as a ClassProblem has them, losses and gradients in their type,
+/// logsumexp and weights in that computed in.
 
 namespace pleat::ops {
 

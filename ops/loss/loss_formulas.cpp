@@ -2,9 +2,13 @@
 #include "pleat/ops/loss/loss_formulas.h"
 
 #include "pleat/core/base/format.h"
+#include "pleat/core/base/record_function.h"
+#include "pleat/core/tensor/copy.h"
 #include "pleat/core/tensor/create.h"
 #include "pleat/ops/elementwise/activation.h"
+#include "pleat/ops/elementwise/kernels.h"
 #include "pleat/ops/elementwise/pointwise.h"
+#include "pleat/ops/loss/distance_sum.h"
 #include "pleat/ops/loss/loss.h"
 
 namespace pleat {
@@ -191,17 +195,81 @@ Tensor losses(const char* op, const Tensor& x, const Tensor& target, const F& fo
   return pointwise(op, x, target, formula, Autocasts::to_float32);
 }
 
+/// From the gradient of a sum of distances times `share`.
+template <class F>
+struct GradientOfDistance {
+  F formula;
+  Weak share;
+
+  template <class T>
+  PLEAT_HOST_DEVICE T operator()(const T& dy, const T& x, const T& t) const {
+    return formula.backward_first(dy * share, x, t);
+  }
+};
+
+template <class F>
+Tensor with_gradients(const Call& call, const char* op, const Tensor& y, const Tensor& x,
+                      const Tensor& target, const F& formula, double share) {
+  const GradientOfDistance<F> backward{formula, Weak(share)};
+  const auto gradients = [op, backward, x = saved(x), target = saved(target)](const Grads& dys,
+                                                                              const Needs& needs) -> Grads {
+    const std::array in{dys[0], *x, *target};
+    Tensor dx;
+    if (grad_enabled()) {
+      dx = backward(widened(in[0]), widened(in[1]), widened(in[2]));
+    } else {
+      const RecordOp range(op, "_backward", in[0], in[1], in[2]);
+      const DType dtype = ops::floating_result(promote(in[0].dtype(), promote(in[1].dtype(), in[2].dtype())));
+      dx = empty_as(std::span(in).subspan(1), in[1].shape(), dtype);
+      ops::map_into<ops::Floating>(op, dtype, dx, in, backward);
+    }
+    return {dx, needs[1] ? -dx : Tensor()};
+  };
+  return call.result(y, Derivative{{x, target}, gradients});
+}
+
 template <class F>
 Tensor distances(const char* op, const Tensor& input, const Tensor& any_target, const F& formula) {
   const Call call(op, {input, any_target}, {}, Autocasts::to_float32);
   const Tensor &x = call.input(0), &target = call.input(1);
   check_pair(op, x, target);
-  const auto gradients = [op, formula, x = saved(x), target = saved(target)](const Grads& dys,
-                                                                             const Needs& needs) -> Grads {
-    const Tensor dx = detail::run_backward(op, detail::BackwardFirst<F>{formula}, dys[0], *x, *target);
-    return {dx, needs[1] ? -dx : Tensor()};
-  };
-  return call.result(ops::binary_floating(op, x, target, formula), Derivative{{x, target}, gradients});
+  return with_gradients(call, op, ops::binary_floating(op, x, target, formula), x, target, formula, 1);
+}
+
+/// The sum of the distances, or their mean, on a GPU.
+template <class F>
+Tensor sum_of_distances(const char* op, const Tensor& input, const Tensor& any_target, const F& formula,
+                        bool mean) {
+  const Call call(op, {input, any_target}, {}, Autocasts::to_float32);
+  const Tensor &x = call.input(0), &target = call.input(1);
+  check_pair(op, x, target);
+  const Tensor a = x.is_dense() ? x : ops::copy(x);
+  Tensor b = target;
+  if (b.strides() != a.strides()) {
+    b = empty_as(std::array{a}, a.shape(), target.dtype());
+    ops::copy_into(b, target);
+  }
+  const double share = mean ? 1 / static_cast<double>(x.numel()) : 1;
+  const Tensor y = empty({}, {.dtype = promote(x.dtype(), target.dtype()), .device = x.device()});
+  ops::sum_of_pairs(op, y, a, b, share, formula);
+  return with_gradients(call, op, y, x, target, formula, share);
+}
+
+/// Calls `f(formula)`.
+template <class F>
+Tensor with_formula(const DistanceLoss& loss, const F& f) {
+  using Kind = DistanceLoss::Kind;
+  switch (loss.width == 0 && loss.kind == Kind::smooth_absolute ? Kind::absolute : loss.kind) {
+    case Kind::squared:
+      return f(Squared{});
+    case Kind::absolute:
+      return f(Absolute{});
+    case Kind::smooth_absolute:
+      return f(SmoothAbsolute{Weak(loss.width)});
+    case Kind::huber:
+      break;
+  }
+  return f(Huber{Weak(loss.width)});
 }
 
 }  // namespace
@@ -213,18 +281,17 @@ void check_pair(const char* op, const Tensor& input, const Tensor& target) {
 }
 
 Tensor distance_losses(const char* op, const Tensor& x, const Tensor& target, DistanceLoss loss) {
-  using Kind = DistanceLoss::Kind;
-  switch (loss.width == 0 && loss.kind == Kind::smooth_absolute ? Kind::absolute : loss.kind) {
-    case Kind::squared:
-      return distances(op, x, target, Squared{});
-    case Kind::absolute:
-      return distances(op, x, target, Absolute{});
-    case Kind::smooth_absolute:
-      return distances(op, x, target, SmoothAbsolute{Weak(loss.width)});
-    case Kind::huber:
-      break;
-  }
-  return distances(op, x, target, Huber{Weak(loss.width)});
+  return with_formula(loss, [&](const auto& formula) { return distances(op, x, target, formula); });
+}
+
+Tensor sum_of_distance_losses(const char* op, const Tensor& x, const Tensor& target, DistanceLoss loss,
+                              bool mean) {
+  if constexpr (with_cuda)
+    if (x.device().is_cuda() && x.device() == target.device() && is_floating(x.dtype()) &&
+        is_floating(target.dtype()) && x.numel() > 0)
+      return with_formula(
+          loss, [&](const auto& formula) { return sum_of_distances(op, x, target, formula, mean); });
+  return {};
 }
 
 Tensor binary_cross_entropies(const Tensor& input, const Tensor& any_target, const Tensor& pos_weight) {

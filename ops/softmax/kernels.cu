@@ -3,36 +3,31 @@
 
 #include "pleat/core/kernels/block.h"
 #include "pleat/core/tensor/convert.h"
-#include "pleat/ops/elementwise/vector_math.h"
-#include "pleat/ops/reduce/team_lines.h"
 #include "pleat/ops/softmax/kernels_cuda.h"
+#include "pleat/ops/softmax/line_exponentials.h"
+#include "pleat/ops/softmax/team_lines.h"
 
-/// A team of threads takes one line and reads it as often as there are steps; what it reads again lies in the
-/// cache. Half types are computed in float32, sums are taken in float64.
+/// A team of threads takes one line into its registers. Half types are computed in float32, sums are taken in
+/// float64.
 
 namespace pleat::ops {
-namespace {
-
-using reduction::exponent_shift;
 
 template <class T, class Stored>
 struct SoftmaxLines {
+  static constexpr bool keeps_registers = true;
+
   TeamLines lines;
   bool logarithm;
   const Stored* x;
   Stored* y;
 
-  __device__ T at(int64_t i) const { return convert<T>(x[i]); }
-
   __device__ void operator()(int64_t b, const Block& block) const {
-    T largest;
-    double sum;
-    line_exponentials(lines, b, block, largest, sum, [this](int64_t i) { return at(i); });
-    const T from = exponent_shift(largest);
-    const T last = static_cast<T>(logarithm ? std::log(sum) : 1 / sum);
-    lines.for_own(b, block, [&](int64_t i) {
-      const T less = at(i) - from;
-      y[i] = convert<Stored>(logarithm ? less - last : vmath::exp(less) * last);
+    const OwnLine<T> own(lines, b, block);
+    sum_exponentials(own, x, logarithm, [&](int64_t start, auto& held, const LineSum<T>& line) {
+      const T scale = logarithm ? T(1) : static_cast<T>(1 / line.sum);
+      const T offset = logarithm ? static_cast<T>(std::log(line.sum)) : T(0);
+      own.for_held(start, held, [&](int k) { held.of[k] = held.of[k] * scale - offset; });
+      own.store(start, held, y);
     });
   }
 };
@@ -40,6 +35,8 @@ struct SoftmaxLines {
 /// dx = y (dy - sum of dy y), or dx = dy - exp(y) sum of dy.
 template <class T, class Stored>
 struct SoftmaxBackwardLines {
+  static constexpr bool keeps_registers = true;
+
   TeamLines lines;
   bool logarithm;
   const Stored* dy;
@@ -47,48 +44,57 @@ struct SoftmaxBackwardLines {
   Stored* dx;
 
   __device__ void operator()(int64_t b, const Block& block) const {
+    const OwnLine<T> own(lines, b, block);
     double sum = 0;
-    lines.for_own(b, block, [&](int64_t i) {
-      const auto g = static_cast<double>(convert<T>(dy[i]));
-      sum += logarithm ? g : g * static_cast<double>(convert<T>(y[i]));
-    });
-    block.combine(sum, lines.teams, AddNumber{});
-    block.share(sum, lines.teams);
-    const T total = static_cast<T>(sum);
-    lines.for_own(b, block, [&](int64_t i) {
-      const T g = convert<T>(dy[i]);
-      const T out = convert<T>(y[i]);
-      dx[i] = convert<Stored>(logarithm ? g - vmath::exp(out) * total : out * (g - total));
+    const auto load = [&](int64_t start, auto& g, auto& out) {
+      own.load(start, g, dy, T(0));
+      own.load(start, out, y, T(0));
+    };
+    const auto add_up = [&](int64_t start, auto& g, auto& out) {
+      load(start, g, out);
+      own.for_held(start, g, [&](int k) {
+        sum += static_cast<double>(g.of[k]) * (logarithm ? 1 : static_cast<double>(out.of[k]));
+      });
+    };
+    const auto merge = [&] { own.merge(sum, [](double& into, double other) { into += other; }); };
+    const auto write = [&](int64_t start, auto& g, auto& out) {
+      const T total = static_cast<T>(sum);
+      if (logarithm)
+        own.for_held(start, g, [&](int k) { g.of[k] -= exp_of<Stored>(out.of[k]) * total; });
+      else
+        own.for_held(start, g, [&](int k) { g.of[k] = out.of[k] * (g.of[k] - total); });
+      own.store(start, g, dx);
+    };
+    if (lines.are_held()) {
+      HeldLine<T> g, out;
+      add_up(0, g, out);
+      merge();
+      return write(0, g, out);
+    }
+    HeldPart<T> g, out;
+    own.for_parts([&](int64_t start, auto&) { add_up(start, g, out); });
+    merge();
+    own.for_parts([&](int64_t start, auto&) {
+      load(start, g, out);
+      write(start, g, out);
     });
   }
 };
 
-/// Calls `f(Type<T>{}, Type<Stored>{})`.
-template <class F>
-void dispatch_stored(DType dtype, const F& f) {
-  if (dtype == float64) return f(Type<double>{}, Type<double>{});
-  if (dtype == float16) return f(Type<float>{}, Type<Half>{});
-  if (dtype == bfloat16) return f(Type<float>{}, Type<BFloat16>{});
-  f(Type<float>{}, Type<float>{});
-}
-
-}  // namespace
-
 void softmax_cuda(const char* op, const Tensor& y, const Tensor& x, const Lines& lines, bool logarithm) {
-  const TeamLines teams(lines);
   dispatch_stored(x.dtype(), [&]<class T, class Stored>(Type<T>, Type<Stored>) {
-    launch_blocks(op, x.device(), teams.blocks(),
-                  SoftmaxLines<T, Stored>{teams, logarithm, x.data<Stored>(), y.data<Stored>()});
+    const SoftmaxLines<T, Stored> all{TeamLines(lines, {x, y}), logarithm, x.data<Stored>(),
+                                      y.data<Stored>()};
+    launch_blocks(op, x.device(), all.lines.blocks(), all);
   });
 }
 
 void softmax_backward_cuda(const char* op, const Tensor& dx, const Tensor& dy, const Tensor& y,
                            const Lines& lines, bool logarithm) {
-  const TeamLines teams(lines);
   dispatch_stored(y.dtype(), [&]<class T, class Stored>(Type<T>, Type<Stored>) {
-    launch_blocks(op, y.device(), teams.blocks(),
-                  SoftmaxBackwardLines<T, Stored>{teams, logarithm, dy.data<Stored>(), y.data<Stored>(),
-                                                  dx.data<Stored>()});
+    const SoftmaxBackwardLines<T, Stored> all{TeamLines(lines, {dx, dy, y}), logarithm, dy.data<Stored>(),
+                                              y.data<Stored>(), dx.data<Stored>()};
+    launch_blocks(op, y.device(), all.lines.blocks(), all);
   });
 }
 

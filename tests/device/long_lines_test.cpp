@@ -2,10 +2,12 @@
 
 #include <functional>
 
+#include "pleat/nn/loss.h"
 #include "pleat/ops/elementwise/arithmetic.h"
 #include "pleat/ops/norm/norm.h"
 #include "pleat/ops/reduce/reduce.h"
 #include "pleat/ops/reduce/scan.h"
+#include "pleat/ops/shape/shape.h"
 #include "pleat/ops/softmax/softmax.h"
 #include "pleat/tests/catch.h"
 #include "pleat/tests/device/agree.h"
@@ -72,4 +74,75 @@ TEST_CASE("device: softmax, reductions and norms of long lines", "[device]") {
           },
           once);
     }
+}
+
+// Lines in the registers of one thread, of a part of a warp, of several warps, and longer ones; by vectors,
+// from addresses and of lengths that have none, beside each other, and alone.
+TEST_CASE("device: softmax and cross entropy of lines of any length", "[device]") {
+  const auto lines_agree = [](const Tensor& x, int64_t dim,
+                              const std::function<Tensor(const Tensor&)>& view) {
+    Shape shape = view(x).shape();
+    const int64_t classes = shape[static_cast<std::size_t>(dim)];
+    shape.erase(shape.begin() + dim);
+    const Tensor target = integers(shape, 0, classes).to(int64);
+    const auto along = [&](const std::function<Outputs(const Tensor&)>& f) {
+      agrees({x}, [&](const Tensors& t) { return f(view(t[0])); }, {.differences = false});
+    };
+    along([&](const Tensor& t) { return softmax(t, {dim}); });
+    along([&](const Tensor& t) { return log_softmax(t, {dim}); });
+    along([&](const Tensor& t) { return cross_entropy(t, target.to(t.device())); });
+    along([&](const Tensor& t) {
+      return cross_entropy(t, target.to(t.device()),
+                           {.ignore_index = 1, .label_smoothing = 0.25, .reduction = Reduction::none});
+    });
+  };
+  const auto as_it_is = [](const Tensor& x) { return x; };
+  for (const int64_t n : {2, 5, 10, 16, 17, 32, 33, 63, 64, 68, 132, 1000, 2052, 4099, 8192, 8196, 8201}) {
+    CAPTURE(n);
+    lines_agree(normal({n < 100 ? 37 : 3, n}), 1, as_it_is);
+    if (n > 100) continue;
+    lines_agree(normal({37 * n + 1}), 1, [n](const Tensor& x) {
+      return reshape(narrow(x, 0, 1, 37 * n), {37, n});
+    });
+    lines_agree(normal({2, n, 5, 7}), 1, as_it_is);
+  }
+  lines_agree(normal({2, 300, 5, 7}), 1, as_it_is);
+}
+
+// By vectors and without, of one block and of several, of tensors that lie differently.
+TEST_CASE("device: sums and means of distances", "[device]") {
+  const auto losses_agree = [](const Tensor& x, const Tensor& t,
+                               const std::function<Tensor(const Tensor&)>& view) {
+    agrees({x, t},
+           [&](const Tensors& all) {
+             const Tensor a = all[0], b = view(all[1]);
+             return Tensors{mse_loss(a, b), l1_loss(a, b, {Reduction::sum}),
+                            smooth_l1_loss(a, b, {.reduction = Reduction::sum}), huber_loss(a, b)};
+           },
+           {.differences = false});
+  };
+  const auto as_it_is = [](const Tensor& x) { return x; };
+  for (const int64_t n : {1, 3, 4, 1003, 30'000}) {
+    CAPTURE(n);
+    losses_agree(normal({n}, 1), normal({n}, 2), as_it_is);
+  }
+  losses_agree(normal({7, 12}, 1), normal({12, 7}, 2), [](const Tensor& x) { return transpose(x, 0, 1); });
+  losses_agree(normal({84}, 1), normal({85}, 2), [](const Tensor& x) { return narrow(x, 0, 1, 84); });
+}
+
+// Rows in registers and longer ones, with parameters that have vectors and that have none.
+TEST_CASE("device: layer norm of rows of any length", "[device]") {
+  for (const int64_t n : {1, 5, 33, 64, 100, 1000, 8192, 8201}) {
+    CAPTURE(n);
+    agrees({normal({n < 100 ? 37 : 3, n}), normal({n + 1}, 2), normal({2 * n}, 3)},
+           [&](const Tensors& t) {
+             const Tensor weight = narrow(t[1], 0, 1, n), bias = select(reshape(t[2], {n, 2}), 1, 0);
+             return Tensors{layer_norm(t[0], weight, bias, {.normalized_shape = {n}}),
+                            layer_norm(t[0], {}, {}, {.normalized_shape = {n}})};
+           },
+           {.differences = false});
+  }
+  agrees({normal({5, 96}), normal({96}, 2), normal({96}, 3)},
+         [](const Tensors& t) { return group_norm(t[0], t[1], t[2], {.num_groups = 3}); },
+         {.differences = false});
 }

@@ -26,12 +26,10 @@ GroupLayout layout_of_channels(const ChannelView& view, std::size_t width) {
 /// Calls `f(width, across)`, both integral constants.
 template <class S, class F>
 void by_format(const ChannelView& view, std::initializer_list<const S*> data, const F& f) {
-  by_width<S>(view.channels_last ? view.channels : view.pixels, data, [&](auto width) {
-    if (view.channels_last)
-      f(width, std::true_type{});
-    else
-      f(width, std::false_type{});
-  });
+  if (view.channels_last)
+    by_width<S, true>(view.channels, data, f);
+  else
+    by_width<S, false>(view.pixels, data, f);
 }
 
 /// dbias = sum dy, dweight = sum dy (x - mean) rstd, and for dx both of them times the weight.

@@ -5,6 +5,7 @@
 #include "pleat/ops/norm/cuda/norm_functors.h"
 #include "pleat/ops/norm/cuda/reduce_groups.h"
 #include "pleat/ops/norm/cuda/row_functors.h"
+#include "pleat/ops/norm/cuda/row_lines.h"
 #include "pleat/ops/spatial/channel_layout.h"
 
 /// Group normalisation on a GPU. Forward reads x for the statistics and again for the result; backward reads
@@ -107,15 +108,30 @@ struct StoreParameters {
   }
 };
 
+/// Rows as lines, which may be too long for registers. `weight` and `bias` are dense.
+NormLines lines_of(const Groups& groups, const Tensor& weight, const Tensor& bias,
+                   std::initializer_list<Tensor> all) {
+  Lines lines;
+  lines.outer = groups.count();
+  lines.size = groups.length();
+  const Tensor& first = *all.begin();
+  const auto type = [&](const Tensor& t) { return t.defined() ? t.dtype() : first.dtype(); };
+  return {TeamLines(lines, all),
+          weight.defined() ? weight.raw() : nullptr,
+          bias.defined() ? bias.raw() : nullptr,
+          type(weight),
+          type(bias),
+          FastDivider(groups.groups)};
+}
+Tensor dense_parameter(const Tensor& t) { return t.defined() ? t.contiguous() : t; }
+
 /// Calls `f(width, across)`, both integral constants.
 template <class S, class F>
 void by_format(const Groups& groups, std::initializer_list<const S*> data, const F& f) {
-  by_width<S>(groups.run(), data, [&](auto width) {
-    if (groups.down())
-      f(width, std::true_type{});
-    else
-      f(width, std::false_type{});
-  });
+  if (groups.down())
+    by_width<S, true>(groups.run(), data, f);
+  else
+    by_width<S, false>(groups.run(), data, f);
 }
 
 /// Memory for sums of `count` groups.
@@ -132,12 +148,12 @@ template <class T, class S>
 void find_moments(const GroupNormCall& call, const Groups& groups, const FinishMoments& finish) {
   const S* const x = call.x.data<S>();
   if (groups.down())
-    return by_width<S>(groups.view.channels, {x}, [&](auto width) {
+    return by_width<S, true>(groups.view.channels, {x}, [&](auto width, auto) {
       reduce_groups<true>(call.op, call.x.device(), groups.layout(width), groups.channels,
                           MomentSums<T, S, width>{x}, finish);
     });
   // The channels of a group lie next to each other: one long run.
-  by_width<S>(groups.length(), {x}, [&](auto width) {
+  by_width<S, false>(groups.length(), {x}, [&](auto width, auto) {
     reduce_groups<false>(call.op, call.x.device(),
                          GroupLayout::along(groups.count(), 1, groups.length(), width), 1,
                          MomentSums<T, S, width>{x}, finish);
@@ -148,18 +164,25 @@ template <class T, class S>
 void forward(const GroupNormCall& call, double eps, const Tensor& variance, const Tensor& result) {
   const Groups groups(call);
   const Device device = call.x.device();
+  const Tensor weight = dense_parameter(call.weight), bias = dense_parameter(call.bias);
+  if (groups.rows)
+    if (const NormLines of = lines_of(groups, weight, bias, {call.x, result, weight, bias});
+        of.lines.are_held())
+      return launch_blocks(
+          call.op, device, of.lines.blocks(),
+          NormalizeLines<T, S>{of, eps, call.x.data<S>(), call.mean.data<double>(), variance.data<double>(),
+                               call.rstd.data<double>(), result.data<S>()});
   find_moments<T, S>(call, groups,
                      {eps, call.mean.data<double>(), variance.data<double>(), call.rstd.data<double>()});
   const S* const x = call.x.data<S>();
   S* const y = result.data<S>();
+  if (groups.rows)
+    return map_groups<false>(
+        call.op, device, groups.layout(1),
+        ApplyRow<T, S, 1>{x, RowStatistics(statistics_of(call, 1), groups.channels, 1), y});
   by_format<S>(groups, {x, y}, [&](auto width, auto across) {
-    if (groups.rows)
-      map_groups<false>(
-          call.op, device, groups.layout(width),
-          ApplyRow<T, S, width>{x, RowStatistics(statistics_of(call, 1), groups.channels, width), y});
-    else
-      map_groups<across>(call.op, device, groups.layout(width),
-                         ApplyAffine<T, S, width>{x, statistics_of(call, groups.channels), {}, y});
+    map_groups<across>(call.op, device, groups.layout(width),
+                       ApplyAffine<T, S, width>{x, statistics_of(call, groups.channels), {}, y});
   });
 }
 
@@ -201,17 +224,23 @@ void backward_rows(const GroupNormCall& call, const Tensor& gradient, const Tens
   const S* const dy = gradient.data<S>();
   S* const dx = result.defined() ? result.data<S>() : nullptr;
   const Statistics of = statistics_of(call, 1);
-  const Sums of_groups(groups.count(), device);
-  by_width<S>(groups.length(), {dy, x, dx}, [&](auto width) {
-    const RowStatistics rows(of, groups.channels, width);
+  by_width<S, true>(groups.length(), {dy, x}, [&](auto width, auto) {
     reduce_groups<true>(call.op, device, GroupLayout::down(1, view.images, view.channels, width), 1,
-                        ColumnSums<T, S, width>{dy, x, rows}, StoreParameters(dweight, dbias));
-    if (dx == nullptr) return;
-    reduce_groups<false>(call.op, device, groups.layout(width), 1, RowSums<T, S, width>{dy, x, rows},
-                         FinishGradients<T>{of, of_groups.data()});
-    map_groups<false>(call.op, device, groups.layout(width),
-                      ApplyRowGradient<T, S, width>{dy, x, rows, of_groups.data(), dx});
+                        ColumnSums<T, S, width>{dy, x, RowStatistics(of, groups.channels, width)},
+                        StoreParameters(dweight, dbias));
   });
+  if (dx == nullptr) return;
+  const Tensor weight = dense_parameter(call.weight);
+  if (const NormLines lines = lines_of(groups, weight, {}, {call.x, gradient, result, weight});
+      lines.lines.are_held())
+    return launch_blocks(call.op, device, lines.lines.blocks(),
+                         NormalizeBackwardLines<T, S>{lines, dy, x, of.mean, of.rstd, dx});
+  const RowStatistics rows(of, groups.channels, 1);
+  const Sums of_groups(groups.count(), device);
+  reduce_groups<false>(call.op, device, groups.layout(1), 1, RowSums<T, S, 1>{dy, x, rows},
+                       FinishGradients<T>{of, of_groups.data()});
+  map_groups<false>(call.op, device, groups.layout(1),
+                    ApplyRowGradient<T, S, 1>{dy, x, rows, of_groups.data(), dx});
 }
 
 /// Writes mean, variance, rstd and y.

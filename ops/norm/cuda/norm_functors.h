@@ -132,9 +132,12 @@ struct MomentSums {
     T sum, squares;
   };
 
+  struct Numbers {};
+
   const S* x;
 
-  PLEAT_HOST_DEVICE Running begin(int64_t, int64_t element) const {
+  PLEAT_HOST_DEVICE Numbers numbers(int64_t) const { return {}; }
+  PLEAT_HOST_DEVICE Running begin(const Numbers&, int64_t element) const {
     return {convert<T>(x[element]), 0, 0, 0};
   }
   PLEAT_HOST_DEVICE Raw load(int64_t vector) const { return reinterpret_cast<const Raw*>(x)[vector]; }
@@ -174,8 +177,9 @@ struct ReduceGradients {
   static constexpr std::size_t width = lanes;
   using State = GradientState;
   using Raw = RawPair<S, lanes>;
+  using Numbers = AffineNumbers<T>;
   struct Running {
-    AffineNumbers<T> numbers;
+    Numbers numbers;
     double dy, dy_x;
   };
   struct Partial {
@@ -190,7 +194,8 @@ struct ReduceGradients {
   S* open = nullptr;
   const S* more = nullptr;  ///< with y
 
-  PLEAT_HOST_DEVICE Running begin(int64_t group, int64_t) const { return {of.affine<T>(group), 0, 0}; }
+  PLEAT_HOST_DEVICE Numbers numbers(int64_t group) const { return of.affine<T>(group); }
+  PLEAT_HOST_DEVICE Running begin(const Numbers& numbers, int64_t) const { return {numbers, 0, 0}; }
   PLEAT_HOST_DEVICE Raw load(int64_t vector) const {
     Raw raw = load_pair<S, lanes>(dy, x, vector);
     if (y == nullptr) return raw;

@@ -4,134 +4,23 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <initializer_list>
 #include <utility>
 
 #include "pleat/core/base/checked_math.h"
 #include "pleat/core/kernels/block.h"
 #include "pleat/core/kernels/elementwise_kernel.h"
-#include "pleat/core/kernels/fast_divider.h"
 #include "pleat/core/tensor/convert.h"
 #include "pleat/core/tensor/create.h"
+#include "pleat/ops/norm/cuda/group_layout.h"
 
 /// Passes over a dense tensor whose elements belong to groups (the channels of a batch, those of an image),
 /// for the .cu files of normalisations: a reduction for each group, and a map of each element with its
-/// group's numbers. Memory is moved 16 bytes at a time where sizes and addresses allow; the
+/// group's numbers. Memory is moved by vectors where sizes and addresses allow; the
 /// order of sums depends on sizes alone.
 
 namespace pleat::ops {
-
-/// How the vectors (1 or more adjacent elements) of a dense tensor belong to groups, and how teams of threads
-/// share them. A track is what one team reads: all vectors of one group, or, where neighbours belong to
-/// different groups (`across`), the vectors at one place of every row, each lane of which is a group's.
-struct GroupLayout {
-  bool across = false;
-  int64_t tracks = 0;
-  int64_t count = 0;   ///< vectors of a track
-  FastDivider beside;  ///< tracks that begin side by side
-  int64_t beside_step = 0;
-  FastDivider run;  ///< vectors of a track that lie one behind the other
-  int64_t run_step = 0;
-
-  Teams teams;
-  int64_t part = 0;     ///< vectors of a track that a block reads
-  int64_t parts = 0;    ///< of a track
-  FastDivider abreast;  ///< blocks for the first part of all tracks
-
-  /// Groups of `runs` runs of `length` elements; run j of group g begins at (j * groups + g) * length.
-  static GroupLayout along(int64_t groups, int64_t runs, int64_t length, std::size_t width) {
-    const int64_t vectors = length / static_cast<int64_t>(width);
-    GroupLayout layout;
-    layout.tracks = groups;
-    layout.count = runs * vectors;
-    layout.beside = FastDivider(1);
-    layout.beside_step = vectors;
-    layout.run = FastDivider(vectors);
-    layout.run_step = groups * vectors;
-    return layout;
-  }
-  /// Groups of single elements `columns` apart, `rows` of them; `images` times `columns` groups.
-  static GroupLayout down(int64_t images, int64_t rows, int64_t columns, std::size_t width) {
-    const int64_t vectors = columns / static_cast<int64_t>(width);
-    GroupLayout layout;
-    layout.across = true;
-    layout.tracks = images * vectors;
-    layout.count = rows;
-    layout.beside = FastDivider(vectors);
-    layout.beside_step = rows * vectors;
-    layout.run = FastDivider(1);
-    layout.run_step = vectors;
-    return layout;
-  }
-
-  /// Shares the work out: parts of at least `least` vectors a thread, and about `blocks` blocks.
-  GroupLayout& share(int64_t least, int64_t blocks) {
-    teams = choose_teams(count, across ? beside.divisor() : 1);
-    const int64_t side_by_side = (tracks + teams.count() - 1) / teams.count();
-    abreast = FastDivider(side_by_side);
-    const int64_t most = std::max<int64_t>(1, count / (teams.lanes() * least));
-    const int64_t wanted = std::clamp<int64_t>(ceil_div(blocks, side_by_side), 1, most);
-    // Whole rounds of a team, so that parts begin where memory is fetched.
-    const int64_t rounds = ceil_div(ceil_div(count, wanted), teams.lanes());
-    part = std::max<int64_t>(1, rounds * teams.lanes());
-    parts = ceil_div(count, part);
-    return *this;
-  }
-  int64_t blocks() const { return abreast.divisor() * parts; }
-
-  /// Calls `f(track, number of the part, first, last, step)` with the vectors of a track that are a thread's.
-  template <class F>
-  __device__ void for_own(int64_t b, const Block& block, const F& f) const {
-    int64_t rest = b;
-    const int64_t number = abreast.divide(rest);
-    const int64_t track = rest * teams.count() + teams.team_of(block.thread());
-    if (track >= tracks) return;
-    const int64_t first = number * part;
-    f(track, number, first + teams.lane_of(block.thread()), first + part < count ? first + part : count,
-      static_cast<int64_t>(teams.lanes()));
-  }
-  PLEAT_HOST_DEVICE int64_t begin(int64_t track) const {
-    int64_t rest = track;
-    return beside.divide(rest) * beside_step + rest;
-  }
-  /// Where vector v of the track that begins at `begin` lies.
-  PLEAT_HOST_DEVICE int64_t at(int64_t begin, int64_t v) const {
-    int64_t rest = v;
-    return begin + run.divide(rest) * run_step + rest;
-  }
-};
-
-/// Vectors that a thread waits for together.
-inline constexpr int vectors_at_once = 4;
-
-/// How many elements of type S can be moved at once: as many as 16 bytes hold when `length` is a multiple of
-/// that and the addresses are, else 1.
-template <class S>
-constexpr std::size_t wide = 16 / sizeof(S);
-template <class S>
-bool can_be_wide(int64_t length, std::initializer_list<const S*> data) {
-  bool can = length % static_cast<int64_t>(wide<S>) == 0;
-  for (const S* pointer : data) can = can && reinterpret_cast<std::uintptr_t>(pointer) % 16 == 0;
-  return can;
-}
-
-/// Calls `f(std::integral_constant<std::size_t, width>{})`.
-template <class S, class F>
-void by_width(int64_t length, std::initializer_list<const S*> data, const F& f) {
-  if (can_be_wide<S>(length, data))
-    f(std::integral_constant<std::size_t, wide<S>>{});
-  else
-    f(std::integral_constant<std::size_t, 1>{});
-}
-
-/// Calls `f(Type<T>{}, Type<S>{})`: T is computed in, S is stored.
-template <class F>
-void by_stored_type(DType dtype, const F& f) {
-  if (dtype == float64) return f(Type<double>{}, Type<double>{});
-  if (dtype == float16) return f(Type<float>{}, Type<Half>{});
-  if (dtype == bfloat16) return f(Type<float>{}, Type<BFloat16>{});
-  f(Type<float>{}, Type<float>{});
-}
 
 /// Merges `count` states for each of the groups [first, last), which `source(group, number)` gives, and calls
 /// finish(group, state): the work of one block.
@@ -168,6 +57,7 @@ __device__ void merge_in_block(const Block& block, int64_t first, int64_t last, 
 /// Merges `count` states for each of `groups` groups, `each` of them in a block.
 template <class State, class Source, class Finish>
 struct MergeStates {
+  static constexpr bool keeps_registers = true;
   int64_t each;
   int64_t groups;
   int64_t count;
@@ -203,13 +93,43 @@ struct PartStates {
   }
 };
 
+/// The numbers of groups (`Op::Numbers`) that the threads of a block share: one of them works them out.
+template <class Op, int columns>
+class SharedNumbers {
+ public:
+  using Numbers = typename Op::Numbers;
+
+  __device__ SharedNumbers(const Op& op, const GroupLayout& layout, int64_t b, const Block& block)
+      : count_(layout.teams.count()) {
+    const int64_t first = layout.first_group(b), last = layout.last_group(b);
+    __syncthreads();  // until all have read what was there before
+    if (const int i = block.thread(); first + i < last)
+      all_.write(place(i / columns, i % columns), op.numbers(first + i));
+    __syncthreads();
+  }
+  __device__ Numbers read(int team, int column) const { return all_.read(place(team, column)); }
+
+ private:
+  /// Threads of a warp read and write in different banks.
+  static constexpr int banks = 32, gap = banks / columns;
+
+  __device__ int place(int team, int column) const {
+    return column * (((count_ + banks - 1) & -banks) + gap) + team;
+  }
+
+  int count_;
+  SharedArray<Numbers, block_threads + columns*(banks + gap)> all_;
+};
+
 /// Reduces groups. The reduction is `Op`:
 ///
 ///   struct Op {
 ///     static constexpr std::size_t width;
 ///     using State;                                     // of a group; State{} of none; merge(const State&)
+///     struct Numbers;                                  // of a group, worked out once for a block
+///     Numbers numbers(int64_t group) const;
 ///     struct Running;                                  // of a group, as a thread gathers it
-///     Running begin(int64_t group, int64_t element) const;  // `element`: the thread's first of the group
+///     Running begin(const Numbers&, int64_t element) const;  // `element`: the thread's first of the group
 ///     struct Raw;                                      // a vector's elements, as they are read
 ///     Raw load(int64_t vector) const;
 ///     struct Partial;                                  // sums of a few elements, in the type computed in
@@ -225,7 +145,8 @@ template <class Op, bool across, class Finish>
 struct ReduceGroups {
   using State = typename Op::State;
   using Running = typename Op::Running;
-  static constexpr std::size_t columns = across ? Op::width : 1;
+  static constexpr int columns = across ? Op::width : 1;
+  static constexpr bool keeps_registers = true;
   struct States {
     State of[columns];
   };
@@ -237,55 +158,81 @@ struct ReduceGroups {
   unsigned* counters = nullptr;  ///< for each of the blocks of a part
 
   __device__ void operator()(int64_t b, const Block& block) const {
+    const SharedNumbers<Op, columns> numbers(op, layout, b, block);
     States own{};
     layout.for_own(b, block, [&](int64_t track, int64_t, int64_t first, int64_t last, int64_t step) {
-      if (first < last) own = gather(track, first, last, step);
+      if (first < last) own = gather(numbers, layout.teams.team_of(block.thread()), track, first, last, step);
     });
-    // One group at a time: the shared memory of all at once would leave no room for other blocks.
-    PLEAT_UNROLL
-    for (std::size_t j = 0; j < columns; ++j)
-      block.combine(own.of[j], layout.teams, [](State& into, const State& other) { into.merge(other); });
-    if (layout.teams.lane_of(block.thread()) == 0)
-      layout.for_own(b, block, [&](int64_t track, int64_t number, int64_t, int64_t, int64_t) {
-        constexpr auto n = static_cast<int64_t>(columns);
-        PLEAT_UNROLL
-        for (std::size_t j = 0; j < columns; ++j) {
-          const int64_t group = track * n + static_cast<int64_t>(j);
-          if (states != nullptr)
-            states[number * layout.tracks * n + group] = own.of[j];
-          else
-            finish(group, own.of[j]);
-        }
-      });
-    if (counters == nullptr) return;
     int64_t beside = b;
-    layout.abreast.divide(beside);
-    if (!block.last_of(counters + beside, layout.parts)) return;
-    constexpr auto n = static_cast<int64_t>(columns);
-    const int64_t begin = beside * layout.teams.count() * n;
-    const int64_t end = begin + layout.teams.count() * n;
-    const int64_t groups = layout.tracks * n;
+    const int64_t number = layout.abreast.divide(beside);
+    const int64_t begin = layout.first_group(b), end = layout.last_group(b), groups = layout.tracks * columns;
+    const auto keep = [&](int64_t group, const State& state) {
+      if (states != nullptr)
+        states[number * groups + group] = state;
+      else
+        finish(group, state);
+    };
+    merge_own(block, own, begin, end, keep);
+    if (counters == nullptr || !block.last_of(counters + beside, layout.parts)) return;
     merge_in_block<State>(
-        block, begin, end < groups ? end : groups, layout.parts,
-        [&](int64_t group, int64_t number) -> const State& { return states[number * groups + group]; },
-        finish);
+        block, begin, end, layout.parts,
+        [&](int64_t group, int64_t part) -> const State& { return states[part * groups + group]; }, finish);
   }
 
  private:
-  PLEAT_HOST_DEVICE States gather(int64_t track, int64_t v, int64_t last, int64_t step) const {
+  /// Calls keep(group, state) for the groups [begin, end) of a block.
+  template <class Keep>
+  __device__ void merge_own(const Block& block, States& own, int64_t begin, int64_t end,
+                            const Keep& keep) const {
+    const Teams& teams = layout.teams;
+    if constexpr (columns == 1) {
+      block.combine(own.of[0], teams, [](State& into, const State& other) { into.merge(other); });
+      const int64_t group = begin + teams.team_of(block.thread());
+      if (teams.lane_of(block.thread()) == 0 && group < end) keep(group, own.of[0]);
+    } else {
+      // By their numbers, so that threads write and read in different banks.
+      constexpr int numbers = sizeof(State) / sizeof(double), banks = 16;
+      constexpr int pitch = block_threads + banks / columns;
+      const SharedArray<double, numbers * columns * pitch> all;
+      __syncthreads();  // until all have read what was there before
+      PLEAT_UNROLL
+      for (int j = 0; j < columns; ++j) {
+        double each[numbers];
+        std::memcpy(each, &own.of[j], sizeof(State));
+        PLEAT_UNROLL
+        for (int k = 0; k < numbers; ++k) all.write((k * columns + j) * pitch + block.thread(), each[k]);
+      }
+      __syncthreads();
+      const auto own_of = [&](int64_t group, int64_t lane) {
+        const int local = static_cast<int>(group - begin), team = local / columns;
+        const int thread = teams.adjacent ? team * teams.lanes() + static_cast<int>(lane)
+                                          : static_cast<int>(lane) * teams.count() + team;
+        double each[numbers];
+        PLEAT_UNROLL
+        for (int k = 0; k < numbers; ++k)
+          each[k] = all.read((k * columns + local % columns) * pitch + thread);
+        State state;
+        std::memcpy(&state, each, sizeof(State));
+        return state;
+      };
+      merge_in_block<State>(block, begin, end, teams.lanes(), own_of, keep);
+    }
+  }
+
+  __device__ States gather(const SharedNumbers<Op, columns>& numbers, int team, int64_t track, int64_t v,
+                           int64_t last, int64_t step) const {
     const int64_t begin = layout.begin(track);
     Running running[columns];
     PLEAT_UNROLL
-    for (std::size_t j = 0; j < columns; ++j)
-      running[j] = op.begin(
-          track * static_cast<int64_t>(columns) + static_cast<int64_t>(j),
-          layout.at(begin, v) * static_cast<int64_t>(Op::width) + static_cast<int64_t>(across ? j : 0));
+    for (int j = 0; j < columns; ++j)
+      running[j] =
+          op.begin(numbers.read(team, j), layout.at<across>(begin, v) * static_cast<int64_t>(Op::width) + j);
     for (; v + (vectors_at_once - 1) * step < last; v += vectors_at_once * step)
       add<vectors_at_once>(running, begin, v, step);
     for (; v < last; v += step) add<1>(running, begin, v, step);
     States result;
     PLEAT_UNROLL
-    for (std::size_t j = 0; j < columns; ++j) result.of[j] = op.state(running[j]);
+    for (int j = 0; j < columns; ++j) result.of[j] = op.state(running[j]);
     return result;
   }
 
@@ -293,14 +240,14 @@ struct ReduceGroups {
   PLEAT_HOST_DEVICE void add(Running (&running)[columns], int64_t begin, int64_t v, int64_t step) const {
     typename Op::Raw raw[n];
     PLEAT_UNROLL
-    for (int k = 0; k < n; ++k) raw[k] = op.load(layout.at(begin, v + k * step));
+    for (int k = 0; k < n; ++k) raw[k] = op.load(layout.template at<across>(begin, v + k * step));
     PLEAT_UNROLL
-    for (std::size_t j = 0; j < columns; ++j) {
+    for (int j = 0; j < columns; ++j) {
       typename Op::Partial partial{};
       PLEAT_UNROLL
       for (int k = 0; k < n; ++k) {
         if constexpr (across) {
-          op.add(running[j], partial, raw[k], j);
+          op.add(running[j], partial, raw[k], static_cast<std::size_t>(j));
         } else {
           PLEAT_UNROLL
           for (std::size_t lane = 0; lane < Op::width; ++lane) op.add(running[j], partial, raw[k], lane);
@@ -322,7 +269,7 @@ void reduce_groups(const char* name, Device device, GroupLayout layout, int64_t 
   layout.share(least, enough_blocks);
   ReduceGroups<Op, across, Finish> sums{op, layout, finish};
   if (layout.parts == 1 && joined == 1) return launch_blocks(name, device, layout.blocks(), sums);
-  const int64_t fine = layout.tracks * static_cast<int64_t>(sums.columns);
+  const int64_t fine = layout.tracks * int64_t{sums.columns};
   const Tensor memory =
       empty({layout.parts, fine, static_cast<int64_t>(sizeof(State))}, {.dtype = uint8, .device = device});
   sums.states = reinterpret_cast<State*>(memory.raw());
@@ -351,20 +298,20 @@ void reduce_groups(const char* name, Device device, GroupLayout layout, int64_t 
 ///   };
 template <class Op, bool across>
 struct MapGroups {
-  static constexpr std::size_t columns = across ? Op::width : 1;
-  static constexpr bool keeps_registers = requires { requires Op::keeps_registers; };
+  static constexpr int columns = across ? Op::width : 1;
+  static constexpr bool keeps_registers = true;
 
   Op op;
   GroupLayout layout;
 
   __device__ void operator()(int64_t b, const Block& block) const {
+    const SharedNumbers<Op, columns> shared(op, layout, b, block);
     layout.for_own(b, block, [&](int64_t track, int64_t, int64_t v, int64_t last, int64_t step) {
       if (v >= last) return;
       const int64_t begin = layout.begin(track);
       typename Op::Numbers numbers[columns];
       PLEAT_UNROLL
-      for (std::size_t j = 0; j < columns; ++j)
-        numbers[j] = op.numbers(track * static_cast<int64_t>(columns) + static_cast<int64_t>(j));
+      for (int j = 0; j < columns; ++j) numbers[j] = shared.read(layout.teams.team_of(block.thread()), j);
       for (; v + (vectors_at_once - 1) * step < last; v += vectors_at_once * step)
         change<vectors_at_once>(numbers, begin, v, step);
       for (; v < last; v += step) change<1>(numbers, begin, v, step);
@@ -378,14 +325,14 @@ struct MapGroups {
     using Result = Vector<typename Op::Result, Op::width>;
     typename Op::Raw raw[n];
     PLEAT_UNROLL
-    for (int k = 0; k < n; ++k) raw[k] = op.load(layout.at(begin, v + k * step));
+    for (int k = 0; k < n; ++k) raw[k] = op.load(layout.template at<across>(begin, v + k * step));
     PLEAT_UNROLL
     for (int k = 0; k < n; ++k) {
       Result result;
       PLEAT_UNROLL
       for (std::size_t lane = 0; lane < Op::width; ++lane)
         result.lane[lane] = op.value(numbers[across ? lane : 0], raw[k], lane);
-      reinterpret_cast<Result*>(op.result)[layout.at(begin, v + k * step)] = result;
+      reinterpret_cast<Result*>(op.result)[layout.template at<across>(begin, v + k * step)] = result;
     }
   }
 };

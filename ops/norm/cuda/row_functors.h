@@ -39,7 +39,6 @@ struct RawRow {
 template <class T, class S, std::size_t lanes>
 struct ApplyRow {
   static constexpr std::size_t width = lanes;
-  static constexpr bool keeps_registers = lanes == 4;
   /// The mean in two parts: the second is what rounding to T cuts off the first.
   struct Numbers {
     T shift, rest, rstd;
@@ -96,6 +95,9 @@ struct RowSums {
   static constexpr std::size_t width = lanes;
   using State = GradientState;
   using Raw = RawRowPair<T, S, lanes>;
+  struct Numbers {
+    T shift;
+  };
   struct Running {
     T shift;
     double dy, dy_x;
@@ -108,9 +110,8 @@ struct RowSums {
   const S* x;
   RowStatistics rows;
 
-  PLEAT_HOST_DEVICE Running begin(int64_t group, int64_t) const {
-    return {static_cast<T>(rows.of.mean[group]), 0, 0};
-  }
+  PLEAT_HOST_DEVICE Numbers numbers(int64_t group) const { return {static_cast<T>(rows.of.mean[group])}; }
+  PLEAT_HOST_DEVICE Running begin(const Numbers& numbers, int64_t) const { return {numbers.shift, 0, 0}; }
   PLEAT_HOST_DEVICE Raw load(int64_t vector) const { return load_row_pair<T, S, lanes>(dy, x, rows, vector); }
   PLEAT_HOST_DEVICE void add(const Running& running, Partial& partial, const Raw& raw,
                              std::size_t lane) const {
@@ -145,7 +146,9 @@ struct ColumnSums {
   const S* x;
   RowStatistics rows;
 
-  PLEAT_HOST_DEVICE Running begin(int64_t, int64_t) const { return {0, 0}; }
+  struct Numbers {};
+  PLEAT_HOST_DEVICE Numbers numbers(int64_t) const { return {}; }
+  PLEAT_HOST_DEVICE Running begin(const Numbers&, int64_t) const { return {0, 0}; }
   PLEAT_HOST_DEVICE Raw load(int64_t vector) const {
     const int64_t group = rows.group(vector);
     const double mean = rows.of.mean[group];
@@ -169,7 +172,6 @@ struct ColumnSums {
 template <class T, class S, std::size_t lanes>
 struct ApplyRowGradient {
   static constexpr std::size_t width = lanes;
-  static constexpr bool keeps_registers = lanes == 4;
   using Numbers = GradientNumbers<T>;
   using Raw = RawRowPair<T, S, lanes>;
   using Result = S;
