@@ -63,7 +63,7 @@ void convert(GraphBuilder& builder, const Plan& plan, std::size_t index) {
   const Call& call = plan.trace.calls[index];
   const auto found = conversions().find(call.function);
   check<ValueError>(found != conversions().end(),
-                    "export_onnx: {} has no form in ONNX; docs/onnx.md lists the functions that have one",
+                    "export_onnx: {} has no form in ONNX; docs/modules.md lists the functions that have one",
                     call.where());
   check<ValueError>(knows_function(call.function, call.inputs.size()),
                     "export_onnx: {} cannot be written in the form that was called", call.where());

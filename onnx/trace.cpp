@@ -166,13 +166,13 @@ class Tracer final : public CallObserver, public nn::ForwardObserver {
   void check_constant(const Tensor& tensor, const std::string& reader) const {
     const auto unseen = unseen_.find(tensor.impl().id);
     check<ValueError>(unseen == unseen_.end(),
-                      "export_onnx: {} reads what {} gave, which has no form in ONNX; docs/onnx.md lists "
+                      "export_onnx: {} reads what {} gave, which has no form in ONNX; docs/modules.md lists "
                       "what has",
                       reader, unseen == unseen_.end() ? "" : unseen->second);
     const std::optional<std::string> maker = watch_.maker_of(tensor);
     check<ValueError>(!maker,
                       "export_onnx: {} reads a tensor {} that {} computed, which the export cannot follow; "
-                      "docs/onnx.md lists the functions that it can",
+                      "docs/modules.md lists the functions that it can",
                       reader, tensor, maker.value_or(""));
     if (tensor.impl().id < first_id_ && !storages_.contains(tensor.impl().storage.get())) return;
     check<ValueError>(tensor.impl().alias == Alias::none,

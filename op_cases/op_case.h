@@ -77,7 +77,7 @@ struct OpCase {
   std::string title() const { return variant.empty() ? name : name + ", " + variant; }
 };
 
-/// The families, in the order of docs/op_coverage.md.
+/// The families, in the order of the tests.
 // clang-format off
 #define PLEAT_OP_FAMILIES(DO, ...) \
   DO(math, __VA_ARGS__) DO(activation, __VA_ARGS__) DO(arithmetic, __VA_ARGS__) \

@@ -22,6 +22,7 @@
 #include "pleat/ops/elementwise/activation.h"
 #include "pleat/ops/elementwise/arithmetic.h"
 #include "pleat/ops/matmul/matmul.h"
+#include "pleat/ops/pool/pool.h"
 #include "pleat/ops/reduce/reduce.h"
 #include "pleat/tests/catch.h"
 #include "pleat/tests/gpu.h"
@@ -105,6 +106,22 @@ TEST_CASE("modules compute their functions", "[nn]") {
   const Tensor y = net(randn({4, 3, 10}));
   CHECK(y.shape() == Shape{4, 5});
   CHECK(sum(y).item() == Approx(4));
+}
+
+TEST_CASE("max unpooling puts back what max pooling has left", "[nn]") {
+  manual_seed(3);
+  const auto check = [](auto unpool, auto function, const Shape& shape) {
+    const Tensor x = randn(shape);
+    const MaxPoolWithIndices most = max_pool_with_indices(x, {.kernel_size = 2});
+    const Tensor y = unpool.forward(most.values, most.indices);
+    CHECK(y.to_vector() ==
+          function(most.values, most.indices, MaxUnpoolOptions{.kernel_size = 2}).to_vector());
+    CHECK(max_pool_with_indices(y, {.kernel_size = 2}).values.to_vector() == relu(most.values).to_vector());
+    CHECK(unpool.options_text() == "kernel_size=2");
+  };
+  check(nn::MaxUnpool1d{{.kernel_size = 2}}, max_unpool1d, {2, 3, 6});
+  check(nn::MaxUnpool2d{{.kernel_size = 2}}, max_unpool2d, {2, 3, 6, 4});
+  check(nn::MaxUnpool3d{{.kernel_size = 2}}, max_unpool3d, {2, 3, 4, 6, 2});
 }
 
 TEST_CASE("batch norm counts batches in training only", "[nn]") {

@@ -165,7 +165,7 @@ static Tensor unseen_sum(const Tensor& a, const Tensor& b) {
 TEST_CASE("an export refuses what it cannot follow", "[onnx][cpu]") {
   const Tensor x = randn({2, 3});
   CHECK_THAT(refusal(x, [](const Tensor& t) { return cumprod(t, 1); }),
-             Contains("export_onnx: cumprod has no form in ONNX; docs/onnx.md lists"));
+             Contains("export_onnx: cumprod has no form in ONNX; docs/modules.md lists"));
   CHECK_THAT(
       refusal(x, [](const Tensor& t) { return relu(unseen_sum(t, t)); }),
       Contains("relu reads a tensor [2, 3] float32 cpu that add computed, which the export cannot follow"));
@@ -277,16 +277,6 @@ TEST_CASE("an export checks its arguments first", "[onnx][cpu]") {
   CHECK(file.inputs[1].name == "input_1");
   CHECK(file.outputs[1].name == "output_1");
   CHECK(file.ops() == Names{"Add", "Identity"});
-}
-
-TEST_CASE("docs/onnx.md lists the functions with a form in ONNX", "[onnx][cpu]") {
-  const std::vector<unsigned char> bytes = read_bytes(PLEAT_DOCS_DIR "/onnx.md");
-  const std::string page(bytes.begin(), bytes.end());
-  for (const auto& [name, conversion] : onnx::conversions()) {
-    if (name == "recurrent_layer") continue;  // of LSTM, GRU and RNN
-    CAPTURE(name);
-    CHECK(page.find('`' + name + '`') != std::string::npos);
-  }
 }
 
 TEST_CASE("an export leaves a running profile as it is", "[onnx][cpu]") {

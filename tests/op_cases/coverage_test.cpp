@@ -1,14 +1,8 @@
-// Every public function has a row, and docs/op_coverage.md shows the rows.
+// Every public function has a row in the table of op cases.
 
-#include <algorithm>
-#include <cstdlib>
 #include <filesystem>
-#include <fstream>
-#include <map>
 #include <regex>
 #include <set>
-#include <sstream>
-#include <utility>
 
 #include "pleat/op_cases/op_case.h"
 #include "pleat/tests/catch.h"
@@ -47,74 +41,6 @@ std::set<std::string> names_in_table() {
       if (c.in_place.call) names.insert(c.in_place.name);
     }
   return names;
-}
-
-/// What the rows of a function say together.
-struct Coverage {
-  Types types{.floating = false};
-  int order = 0;
-  std::set<std::string> in_place;
-  bool shown = false;
-
-  std::string row_end() const {
-    std::string text;
-    const auto add = [&](bool holds, const char* kind) {
-      if (holds) text += (text.empty() ? "" : ", ") + std::string(kind);
-    };
-    add(types.floating, "floating");
-    add(types.integers, "integers");
-    add(types.boolean, "bool");
-    return text + (order == 0 ? " | |" : order == 1 ? " | first |" : " | any |");
-  }
-};
-
-constexpr const char* head =
-    R"(# Coverage of the functions
-
-What the tests of `tests/op_cases/` run, by function: on which types, on the CPU and on CUDA, and to
-which derivative. A test writes this page from the table there and fails when it is old:
-
-```sh
-PLEAT_WRITE_OP_COVERAGE=docs/op_coverage.md build/release/tests/pleat_tests "docs/op_coverage*"
-```
-
-- floating: `float64`, `float32`, `float16`, `bfloat16`; integers: `uint8`, `int32`, `int64`. Other
-  types are refused with `DTypeError`; functions of indices and masks take these types only.
-- derivatives: "any" were differentiated twice, against differences, and can be further.
-- CUDA: compared with the CPU, on a GPU or on the double of CUDA ([cuda.md](cuda.md)).
-- Behind a function, in brackets, the functions that do the same in place.
-
-| family | functions | types | derivatives |
-|---|---|---|---|
-)";
-
-std::string page() {
-  std::string text = head;
-  std::map<std::string, Coverage> functions;
-  for (const OpFamily& family : op_families())
-    for (const OpCase& c : family.cases()) {
-      Coverage& f = functions[c.name];
-      f.types.floating |= c.types.floating;
-      f.types.integers |= c.types.integers;
-      f.types.boolean |= c.types.boolean;
-      f.order = std::max(f.order, c.order);
-      if (c.in_place.call) f.in_place.insert(c.in_place.name);
-    }
-  for (const OpFamily& family : op_families()) {
-    std::vector<std::pair<std::string, std::string>> rows;  // names, and what they have in common
-    for (const OpCase& c : family.cases()) {
-      Coverage& f = functions[c.name];
-      if (std::exchange(f.shown, true)) continue;
-      const std::string end = f.row_end();
-      auto row = std::find_if(rows.begin(), rows.end(), [&](const auto& r) { return r.second == end; });
-      if (row == rows.end()) row = rows.insert(rows.end(), {"", end});
-      row->first += (row->first.empty() ? "`" : ", `") + c.name + '`';
-      for (const std::string& name : f.in_place) row->first += " (`" + name + "`)";
-    }
-    for (const auto& [names, end] : rows)
-      text += std::string("| ") + family.name + " | " + names + " | " + end + '\n';
-  }
-  return text;
 }
 
 }  // namespace
@@ -169,14 +95,4 @@ TEST_CASE("rows have titles of their own, and a reference or the test of their v
       CHECK((c.reference || fs::exists(root / "tests" / c.values_in)));
       CHECK((c.reference || !c.values_in.empty()));
     }
-}
-
-TEST_CASE("docs/op_coverage.md is what the table of op cases says", "[op_cases][cpu]") {
-  const std::string now = page();
-  if (const char* path = std::getenv("PLEAT_WRITE_OP_COVERAGE")) {
-    std::ofstream(path) << now;
-    return;
-  }
-  INFO("PLEAT_WRITE_OP_COVERAGE=docs/op_coverage.md writes it anew");
-  CHECK((text_of(root / "docs/op_coverage.md") == now));
 }

@@ -1,13 +1,20 @@
-// docs/modules.md lists what the headers declare, and each name has a comment that says what it does.
+// docs/modules.md lists what the headers declare, and of functions what the table of op cases runs. Each name
+// has a comment that says what it does.
 
+#include <algorithm>
 #include <cstdlib>
 #include <fstream>
+#include <map>
 #include <regex>
 #include <set>
 
+#include "pleat/op_cases/op_case.h"
 #include "pleat/tests/catch.h"
 #include "pleat/tests/headers.h"
+#include "pleat/tests/nn/module_cases.h"
+#include "pleat/tests/op_cases/export.h"
 
+using namespace pleat;
 using namespace pleat_test;
 namespace fs = std::filesystem;
 
@@ -27,9 +34,56 @@ headers and fails when it is old, or when a name has no comment that says what i
 ```sh
 PLEAT_WRITE_MODULES=docs/modules.md build/release/tests/pleat_tests "docs/modules*"
 ```
-
-Types, devices and derivatives of each function: [op_coverage.md](op_coverage.md).
 )";
+
+constexpr const char* functions_head = R"(
+## Functions
+
+What `tests/op_cases/` runs of each function, on the CPU and, compared with it, on a GPU or the double
+of CUDA ([cuda.md](cuda.md)):
+
+- floating: `float64`, `float32`, `float16`, `bfloat16`; integers: `uint8`, `int32`, `int64`. Other
+  types are refused with `DTypeError`; functions of indices and masks take these types only.
+- derivatives: "any" were differentiated twice, against differences, and can be further.
+- ONNX ([onnx.md](onnx.md)): the rows of the table that can be exported, "all", "none" or a part.
+
+| header | functions | types | derivatives | ONNX |
+|---|---|---|---|---|
+)";
+
+/// What the rows of a function say together.
+struct Coverage {
+  test::Types types{.floating = false};
+  int order = 0, rows = 0, exported = 0;
+
+  std::string columns() const {
+    std::string text;
+    const auto add = [&](bool holds, const char* kind) {
+      if (holds) text += (text.empty() ? "" : ", ") + std::string(kind);
+    };
+    add(types.floating, "floating");
+    add(types.integers, "integers");
+    add(types.boolean, "bool");
+    text += order == 0 ? " | |" : order == 1 ? " | first |" : " | any |";
+    return text + (exported == 0 ? " none |" : exported == rows ? " all |" : " a part |");
+  }
+};
+
+std::map<std::string, Coverage> coverage_by_function() {
+  std::map<std::string, Coverage> functions;
+  for (const test::OpFamily& family : test::op_families())
+    for (const test::OpCase& c : family.cases()) {
+      Coverage& f = functions[c.name];
+      f.types.floating |= c.types.floating;
+      f.types.integers |= c.types.integers;
+      f.types.boolean |= c.types.boolean;
+      f.order = std::max(f.order, c.order);
+      ++f.rows;
+      if (test::why_not_exported(c).empty()) ++f.exported;
+      if (c.in_place.call) functions[c.in_place.name] = f;
+    }
+  return functions;
+}
 
 /// "max_pool" of "max_pool2d", "scatter" of "scatter_", else the name.
 std::string stem(const std::string& name) {
@@ -92,17 +146,26 @@ struct Page {
 
   void chapter(const std::string& title) { text += "\n## " + title + "\n\n| header | |\n|---|---|\n"; }
 
-  void add(const fs::path& header, const std::vector<Declaration>& list) {
-    std::string row;
+  /// `columns`: what else the row of a name says. Names of which that is the same share a row.
+  template <class Columns>
+  void add(const fs::path& header, const std::vector<Declaration>& list, const Columns& columns) {
+    std::vector<std::pair<std::string, std::string>> rows;  // names, and the columns
     std::set<std::string> seen;
     const std::string path = fs::relative(header, source_root()).string();
     for (const Declaration& d : list) {
       if (!seen.insert(d.name).second) continue;
       ++names;
       if (!told_.of(d)) without.push_back(path + ": " + d.name);
-      row += (row.empty() ? "`" : ", `") + d.name + '`';
+      const std::string end = columns(d.name);
+      auto row = std::find_if(rows.begin(), rows.end(), [&](const auto& r) { return r.second == end; });
+      if (row == rows.end()) row = rows.insert(rows.end(), {"", end});
+      row->first += (row->first.empty() ? "`" : ", `") + d.name + '`';
     }
-    if (!row.empty()) text += "| [" + path + "](../" + path + ") | " + row + " |\n";
+    for (const auto& [row, end] : rows)
+      text += "| [" + path + "](../" + path + ") | " + row + " |" + end + "\n";
+  }
+  void add(const fs::path& header, const std::vector<Declaration>& list) {
+    add(header, list, [](const std::string&) { return std::string(); });
   }
 
  private:
@@ -122,6 +185,13 @@ std::set<std::string> module_names(const std::vector<fs::path>& headers) {
   return names;
 }
 
+// Modules of which users take others: Conv2d, LSTM ...
+const std::set<std::string> templates{"Module",          "Layer",
+                                      "FunctionLayer",   "Conv",
+                                      "ConvTranspose",   "BatchNorm",
+                                      "InstanceNorm",    "ChannelDropout",
+                                      "RecurrentModule", "RecurrentCellModule"};
+
 Page page() {
   Page page;
   const auto keep = [](const fs::path& header, const auto& wanted) {
@@ -133,23 +203,23 @@ Page page() {
   const auto is_function = [](const Declaration& d) { return d.kind == Kind::function; };
   const std::vector<fs::path> of_nn = public_headers("nn");
   const std::set<std::string> modules = module_names(of_nn);
-  // Of which users take others: Conv2d, LSTM ...
-  const std::set<std::string> templates{"Module",          "Layer",
-                                        "FunctionLayer",   "Conv",
-                                        "ConvTranspose",   "BatchNorm",
-                                        "InstanceNorm",    "ChannelDropout",
-                                        "RecurrentModule", "RecurrentCellModule"};
 
-  page.chapter("Functions");
-  for (const fs::path& header : pleat_test::function_headers()) page.add(header, keep(header, is_function));
+  page.text += functions_head;
+  std::map<std::string, Coverage> functions = coverage_by_function();
+  std::vector<fs::path> of_functions = pleat_test::function_headers();
+  of_functions.push_back(source_root() / "nn/loss.h");
+  for (const fs::path& header : of_functions)
+    page.add(header, keep(header, is_function),
+             [&](const std::string& name) { return ' ' + functions[name].columns(); });
   page.chapter("Modules");
   for (const fs::path& header : of_nn)
     page.add(header, keep(header, [&](const Declaration& d) {
                return d.kind != Kind::function && modules.count(d.name) > 0 && templates.count(d.name) == 0;
              }));
-  page.chapter("Losses, initialisation and tools of modules");
+  page.chapter("Initialisation and tools of modules");
   for (const fs::path& header : of_nn)
-    if (header.parent_path().filename() == "nn") page.add(header, keep(header, is_function));
+    if (header.parent_path().filename() == "nn" && header.filename() != "loss.h")
+      page.add(header, keep(header, is_function));
   page.chapter("Optimisers and learning rates");
   for (const fs::path& header : public_headers("nn/optim"))
     page.add(header, keep(header, [](const Declaration& d) {
@@ -188,4 +258,27 @@ TEST_CASE("docs/modules.md is what the headers declare, each name with a comment
   CHECK(now.names > 350);
   INFO("PLEAT_WRITE_MODULES=docs/modules.md writes it anew");
   CHECK((text_of(source_root() / "docs/modules.md") == now.text));
+}
+
+TEST_CASE("every layer has a row in module_cases.cpp, every other module a test", "[op_cases][nn]") {
+  std::set<std::string> rows;
+  for (const test::ModuleCase& c : test::module_cases())
+    rows.insert(c.name.substr(0, c.name.find_first_of(", ")));
+  const std::string tests = text_of(source_root() / "tests/nn/loss_modules_test.cpp") +
+                            text_of(source_root() / "tests/nn/distance_test.cpp") +
+                            text_of(source_root() / "tests/nn/layers_test.cpp") +
+                            text_of(source_root() / "tests/nn/containers_test.cpp");
+  // Layers take one tensor.
+  const std::regex other("\\b(Lambda|ModuleList|MaxUnpool[123]d|CosineSimilarity|PairwiseDistance|\\w+Loss)");
+  int layers = 0;
+  for (const std::string& name : module_names(public_headers("nn"))) {
+    if (templates.count(name) > 0) continue;
+    CAPTURE(name);
+    if (std::regex_match(name, other))
+      CHECK(tests.find(name) != std::string::npos);
+    else
+      CHECK(rows.count(name) == 1);
+    ++layers;
+  }
+  CHECK(layers > 100);
 }
