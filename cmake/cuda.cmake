@@ -195,12 +195,8 @@ function(pleat_cuda_options target)
   if(NOT CMAKE_CUDA_COMPILER)
     return()
   endif()
-  set(plain_text "")
-  if(PLEAT_CUDA STREQUAL "PTX")
-    set(plain_text --no-compress)  # for the double reads the PTX
-  endif()
   # By hand: CMake 3.24 does not know that nvcc 12 has C++20 (cuda_std_20).
-  set(flags -std=c++20 --expt-relaxed-constexpr --extended-lambda --display-error-number ${plain_text}
+  set(flags -std=c++20 --expt-relaxed-constexpr --extended-lambda --display-error-number
     # Functors for any type ask unsigned numbers whether they are below 0 (186); formulas of the host-only type
     # Tensor are marked for host and device (20011, 20014); so are those that the CPU alone computes in long double
     # (20208).

@@ -110,6 +110,10 @@ __global__ void add_up_warp(float* y) {
   y[threadIdx.x] = static_cast<float>(__shfl_sync(0xffffffffu, sum, 0));
 }
 
+__global__ void two_before(float* y) {
+  y[threadIdx.x] = static_cast<float>(__shfl_up_sync(0xffffffffu, threadIdx.x, 2));
+}
+
 }  // namespace
 
 TEST_CASE("kernels run in their grids, late, and in the order of their stream") {
@@ -136,6 +140,9 @@ TEST_CASE("threads of a block meet at barriers and in warps") {
     std::vector<float> sums(64, 31 * 16);
     std::fill_n(sums.begin() + 32, 32, static_cast<float>(31 * 16 + 32 * 32));
     CHECK(read(y, 64) == sums);
+    launch(config(1, 64), two_before, y);
+    const std::vector<float> before = read(y, 64);
+    CHECK((before[1] == 1 && before[2] == 0 && before[31] == 29 && before[33] == 33 && before[34] == 32));
   }
   cudaFree(x);
   cudaFree(y);

@@ -37,6 +37,7 @@
 #define __syncthreads() ::cuda_double::meet_block(PLEAT_DOUBLE_SITE)
 #define __shfl_sync(...) ::cuda_double::shuffle(PLEAT_DOUBLE_SITE, __VA_ARGS__)
 #define __shfl_down_sync(...) ::cuda_double::shuffle_down(PLEAT_DOUBLE_SITE, __VA_ARGS__)
+#define __shfl_up_sync(...) ::cuda_double::shuffle_up(PLEAT_DOUBLE_SITE, __VA_ARGS__)
 
 namespace cuda_double {
 
@@ -57,11 +58,19 @@ inline unsigned shuffle(const void* site, unsigned mask, unsigned word, int lane
   const int own = static_cast<int>(place().thread.x) % 32;
   return exchange_in_warp(mask, word, own / width * width + lane % width, site);
 }
-/// What the thread `delta` further gives; at the end of the group a thread's own.
-inline unsigned shuffle_down(const void* site, unsigned mask, unsigned word, unsigned delta, int width = 32) {
+/// What the thread `delta` further gives, or that `delta` before it; past the ends of the group a thread's
+/// own.
+inline unsigned shuffle_by(const void* site, unsigned mask, unsigned word, int delta, int width) {
   const int own = static_cast<int>(place().thread.x) % 32;
-  const int lane = own + static_cast<int>(delta);
-  return exchange_in_warp(mask, word, lane / width == own / width ? lane : own, site);
+  const int lane = own + delta;
+  const bool inside = lane >= own / width * width && lane < (own / width + 1) * width;
+  return exchange_in_warp(mask, word, inside ? lane : own, site);
+}
+inline unsigned shuffle_down(const void* site, unsigned mask, unsigned word, unsigned delta, int width = 32) {
+  return shuffle_by(site, mask, word, static_cast<int>(delta), width);
+}
+inline unsigned shuffle_up(const void* site, unsigned mask, unsigned word, unsigned delta, int width = 32) {
+  return shuffle_by(site, mask, word, -static_cast<int>(delta), width);
 }
 
 }  // namespace cuda_double

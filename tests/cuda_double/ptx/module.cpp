@@ -5,6 +5,8 @@
 #include <cstdlib>
 #include <cstring>
 
+#include <dlfcn.h>
+
 #include "pleat/tests/cuda_double/finding.h"
 #include "pleat/tests/cuda_double/ptx/opcode.h"
 
@@ -25,20 +27,43 @@ struct PartHead {
   uint16_t kind, attributes;
   uint32_t bytes;  // of the head
   uint64_t size;
-  uint32_t compressed, unused;
+  uint32_t packed, unused;  // bytes, if it is packed
   uint16_t minor, major;
   uint32_t architecture, name_at, name_bytes;
   uint64_t flags;
+  uint64_t reserved, plain;  // bytes that packed ones become
 };
 constexpr uint32_t registered_magic = 0x466243b1, head_magic = 0xba55ed50;
 constexpr uint16_t ptx_kind = 1;
-constexpr uint64_t compressed_flags = 0x2000 | 0x8000;
+constexpr uint64_t packed_by_lz4 = 0x2000, packed_by_zstd = 0x8000;
 
 template <class T>
 T read(const std::byte* from) {
   T result;
   std::memcpy(&result, from, sizeof result);
   return result;
+}
+
+/// What a library for compression makes of packed text. It is loaded here: nothing but this needs it.
+std::string unpacked(const PartHead& part, const char* packed) {
+  const bool by_zstd = (part.flags & packed_by_zstd) != 0;
+  const char* const name = by_zstd ? "libzstd.so.1" : "liblz4.so.1";
+  void* const library = dlopen(name, RTLD_NOW);
+  void* const found =
+      library == nullptr ? nullptr : dlsym(library, by_zstd ? "ZSTD_decompress" : "LZ4_decompress_safe");
+  if (found == nullptr)
+    finding(std::string("PTX: nvcc has packed it, and ") + name + " is not there; give nvcc --no-compress");
+  std::string text(part.plain, '\0');
+  std::size_t size = 0;
+  if (by_zstd)
+    size = reinterpret_cast<std::size_t (*)(void*, std::size_t, const void*, std::size_t)>(found)(
+        text.data(), text.size(), packed, part.packed);
+  else
+    size = static_cast<std::size_t>(reinterpret_cast<int (*)(const char*, char*, int, int)>(found)(
+        packed, text.data(), static_cast<int>(part.packed), static_cast<int>(text.size())));
+  if (size != text.size()) finding(std::string("PTX: ") + name + " cannot unpack it");
+  text.resize(std::strlen(text.c_str()));
+  return text;
 }
 
 /// Where variables of all modules are.
@@ -132,8 +157,7 @@ std::string Module::text_of(const void* fat_binary) {
     const auto part = read<PartHead>(at);
     const auto* const text = reinterpret_cast<const char*>(at + part.bytes);
     if (part.kind == ptx_kind) {
-      if ((part.flags & compressed_flags) != 0)
-        finding("PTX: it is compressed; nvcc must be given --no-compress");
+      if ((part.flags & (packed_by_lz4 | packed_by_zstd)) != 0) return unpacked(part, text);
       return std::string(text, strnlen(text, part.size));
     }
     at += part.bytes + part.size;

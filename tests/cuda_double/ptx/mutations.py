@@ -37,51 +37,54 @@ NORM = "device: every implementation of batch norm agrees with the formulas"
 LOSS = "devices: loss"
 CONV = "devices: conv"
 CLIP = "clipping on a GPU gives the bits of clipping on the CPU,device: clipping gradients"
+COLUMNS = "unfold and fold*"
+COPY = "cuda: copies between memory orders*"
+SCAN = "device: scans of long lines,devices: scan"
 
 MUTATIONS = [
     # barriers left out
-    Mutation("softmax_barrier", "12SoftmaxLines", "bar.sync", 2, "", "", LINES),
-    Mutation("softmax_last_barrier", "12SoftmaxLines", "bar.sync", 4, "", "", LINES),
-    Mutation("softmax_backward_barrier", "SoftmaxBackwardLines", "bar.sync", 2, "", "", LINES),
-    Mutation("cross_entropy_barrier", "CrossEntropyLines", "bar.sync", 5, "", "", LOSS + "," + LINES),
-    Mutation("reduction_barrier_before_write", "ReduceElements", "bar.sync", 1, "", "", REDUCE),
-    Mutation("reduction_barrier_before_read", "ReduceElements", "bar.sync", 2, "", "", REDUCE),
+    Mutation("softmax_barrier", "12SoftmaxLines", "bar.sync", 14, "", "", LINES),
+    Mutation("softmax_backward_barrier", "SoftmaxBackwardLines", "bar.sync", 8, "", "", LINES),
+    Mutation("cross_entropy_barrier", "CrossEntropyLines", "bar.sync", 34, "", "", LOSS),
+    Mutation("reduction_barrier", "ReduceElements", "bar.sync", 2, "", "", REDUCE),
     Mutation("group_barrier", "ReduceGroups", "bar.sync", 2, "", "", NORM),
-    Mutation("merge_barrier", "MergeStates", "bar.sync", 2, "", "", NORM),
+    Mutation("merge_barrier", "MergeStates", "bar.sync", 2, "", "", "devices: norm"),
     Mutation("joint_norm_barrier", "6Powers", "bar.sync", 2, "", "", CLIP),
     Mutation("image_barrier", "AdjustedImage", "bar.sync", 2, "", "", "device: images are changed alike,colours*"),
+    Mutation("unfold_barrier", "UnfoldTiles", "bar.sync", 2, "", "", COLUMNS),
+    Mutation("depthwise_barrier", "DepthwiseTiles", "bar.sync", 2, "", "", CONV),
+    Mutation("depthwise_weights_barrier", "DepthwiseWeightTiles", "bar.sync", 4, "", "", CONV),
+    Mutation("rows_barrier", "MapRows", "bar.sync", 6, "", "", "devices: pool"),
+    Mutation("copy_barrier", "CopyTiles", "bar.sync", 1, "", "", COPY),
     # a shuffle from another lane
     Mutation("softmax_shuffle_up", "12SoftmaxLines", "shfl.sync.down", 3, "down", "up", LINES),
-    Mutation("softmax_share", "12SoftmaxLines", "shfl.sync.idx", 2, "idx", "bfly", LINES),
-    Mutation("cross_entropy_shuffle", "CrossEntropyLines", "shfl.sync.down", 1, "down", "bfly", LOSS),
+    Mutation("softmax_share", "12SoftmaxLines", "shfl.sync.idx", 18, "idx", "bfly", LINES),
+    Mutation("cross_entropy_shuffle", "CrossEntropyLines", "shfl.sync.down", 11, "down", "up", LOSS),
     Mutation("reduction_shuffle", "ReduceElements", "shfl.sync.down", 1, "down", "up", REDUCE),
     Mutation("group_shuffle", "ReduceGroups", "shfl.sync.down", 1, "down", "up", NORM),
     Mutation("joint_norm_shuffle", "6Powers", "shfl.sync.down", 1, "down", "up", CLIP),
-    Mutation("merge_shuffle", "MergeStates", "shfl.sync.down", 2, "down", "up", NORM),
-    Mutation("image_shuffle", "AdjustedImage", "shfl.sync.down", 2, "down", "up", "device: images are changed alike,colours*"),
+    Mutation("scan_shuffle", "ScanByWarps", "shfl.sync.up", 3, "up", "down", SCAN),
     # a predicate inverted
     Mutation("sum_bounds", "4PlusE", "@%p", 1, "@%p", "@!%p", "devices: arithmetic"),
-    Mutation("unfold_bounds", "13UnfoldElement", "@%p", 1, "@%p", "@!%p", "unfold and fold*"),
-    Mutation("fold_inside", "11FoldElement", "@%p", 11, "@%p", "@!%p", "unfold and fold*"),
-    Mutation("softmax_guard", "12SoftmaxLines", "@%p", 2, "@%p", "@!%p", LINES),
-    Mutation("max_pool_greater", "MaxPoolForward", "setp.leu.f", 1, "leu", "geu", "devices: pool"),
-    Mutation("group_guard", "ReduceGroups", "@%p", 2, "@%p", "@!%p", NORM),
+    Mutation("fold_inside", "FoldPixels", "@%p", 52, "@%p", "@!%p", COLUMNS),
+    Mutation("softmax_guard", "12SoftmaxLines", "@%p", 44, "@%p", "@!%p", LINES),
+    Mutation("max_pool_greater", "MaxPoolForwardIfi", "setp.le.f", 9, "le", "ge", "devices: pool"),
+    Mutation("group_guard", "ReduceGroups", "@%p", 4, "@%p", "@!%p", NORM),
     Mutation("pad_inside", "10PadElement", "@%p", 4, "@%p", "@!%p", "padding*"),
-    Mutation("depthwise_inside", "DepthwiseForward", "@%p", 1, "@%p", "@!%p", CONV),
+    Mutation("depthwise_inside", "DepthwiseTiles", "@%p", 10, "@%p", "@!%p", CONV),
     # a store or a load moved
-    Mutation("sum_store", "4PlusE", "st.global", 1, "],", "+4],", "devices: arithmetic"),
-    Mutation("unfold_store", "13UnfoldElement", "st.global", 1, "],", "+8],", "unfold and fold*"),
-    Mutation("softmax_store", "12SoftmaxLines", "st.global", 1, "],", "+2],", LINES),
-    Mutation("reduction_shared_store", "ReduceElements", "st.shared", 1, "],", "+8],", REDUCE),
+    Mutation("sum_store", "4PlusEfJ", "st.global", 11, "],", "+16],", "devices: arithmetic"),
+    Mutation("unfold_store", "UnfoldTilesIjE", "st.global", 5, "],", "+4],", COLUMNS),
+    Mutation("softmax_store", "12SoftmaxLinesIff", "st.global", 28, "],", "+4],", LINES),
+    Mutation("softmax_backward_store", "SoftmaxBackwardLinesIff", "st.global.f32", 12, "],", "+4],", LINES),
     Mutation("group_shared_load", "ReduceGroups", "ld.shared", 1, "]", "+8]", NORM),
-    Mutation("pool_store", "MaxPoolForward", "st.global", 1, "],", "+8],", "devices: pool"),
-    Mutation("random_store", "UniformElement", "st.global", 1, "],", "+8],", "random numbers on a GPU*"),
+    Mutation("pool_store", "MaxPoolForwardIfi", "st.global.f32", 1, "],", "+4],", "devices: pool"),
+    Mutation("rows_store", "MapRowsIf", "st.global.f32", 1, "],", "+4],", "devices: pool"),
     # a number of another width, or another kind
-    Mutation("copy_width", "8IdentityEff", "st.global.f32", 1, "f32", "b16", "devices: copy"),
-    Mutation("unfold_width", "13UnfoldElementIj", "st.global.u32", 1, "u32", "u16", "unfold and fold*"),
+    Mutation("copy_width", "8IdentityEf", "st.global.f32", 1, "f32", "b16", "devices: copy"),
+    Mutation("unfold_width", "UnfoldTilesIjE", "st.global.u32", 1, "u32", "u16", COLUMNS),
     Mutation("pool_index_width", "MaxPoolForwardIf", "st.global.u16", 4, "u16", "u8", "devices: pool"),
-    Mutation("reduction_sum_of_float", "ReduceElements", "add.f64", 1, "add", "sub", REDUCE),
-    Mutation("softmax_sum", "12SoftmaxLinesIff", "add.f32", 1, "add", "sub", LINES),
+    Mutation("reduction_sum", "ReduceElements", "add.f64", 1, "add", "sub", REDUCE),
     Mutation("group_count", "ReduceGroups", "atom.global.inc.u32", 1, "inc", "max", NORM + "," + LINES),
     Mutation("round_to_integer", "5RoundE", "cvt.rni", 1, "rni", "rzi", "devices: math"),
 ]
@@ -95,8 +98,8 @@ def run(program, tests, mutation=None):
         fields = (mutation.kernel, mutation.part, str(mutation.number), mutation.old, mutation.new)
         environment["PLEAT_PTX_MUTATION"] = ";".join(fields)
     try:
-        done = subprocess.run([program, tests], env=environment, capture_output=True, text=True, errors="replace",
-                              timeout=120)
+        done = subprocess.run([program, "--abort", tests], env=environment, capture_output=True, text=True,
+                              errors="replace", timeout=120)
     except subprocess.TimeoutExpired:
         return "it does not end"
     if done.returncode == 0:
