@@ -146,3 +146,23 @@ TEST_CASE("device: layer norm of rows of any length", "[device]") {
          [](const Tensors& t) { return group_norm(t[0], t[1], t[2], {.num_groups = 3}); },
          {.differences = false});
 }
+
+TEST_CASE("device: group norm of many images and channels, whose states several lanes merge", "[device]") {
+  for (const Shape& shape : {Shape{12, 12, 5, 5}, Shape{40, 24, 3, 2}})
+    for (const int64_t groups : {1, 3}) {
+      CAPTURE(shape, groups);
+      agrees({normal(shape), normal({shape[1]}, 2), normal({shape[1]}, 3)},
+             [groups](const Tensors& t) { return group_norm(t[0], t[1], t[2], {.num_groups = groups}); },
+             {.differences = false});
+    }
+}
+
+TEST_CASE("device: scans of warps, from either end, of sizes beside their vectors", "[device]") {
+  for (const int64_t n : {33, 100, 127, 128, 1000, 2049, 4100}) {
+    CAPTURE(n);
+    agrees_in_value({uniform({5, n}, 0, 1)}, [](const Tensors& t) {
+      return Tensors{cumsum(t[0], 1), cumsum(t[0], 1, true), linear_scan(t[0], t[0] * 2, 1, false),
+                     linear_scan(t[0], t[0] * 2, 1, true)};
+    });
+  }
+}
