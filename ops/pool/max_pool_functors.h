@@ -119,6 +119,15 @@ class Window {
 template <class Place>
 using IndexOf = std::conditional_t<std::is_same_v<Place, int32_t>, uint32_t, int64_t>;
 
+/// Calls `f` with the type in which elements are stored.
+template <class T, class Place, class F>
+PLEAT_HOST_DEVICE void by_stored_type(DType dtype, const F& f) {
+  if constexpr (std::is_same_v<Place, int32_t>)
+    as_stored<T>(dtype, f);
+  else
+    f(Type<T>{});
+}
+
 /// What the functors have in common: a call is for a pixel of the result, in some channels.
 template <class Index>
 struct PoolPixels {
@@ -126,7 +135,6 @@ struct PoolPixels {
   PixelOrderOf<Index> order;
   Index channels;
   std::array<Index, 5> result_step;
-
   bool flat;  ///< of one depth
 
   /// The pixel and the first channel of call i.
@@ -148,10 +156,7 @@ struct MaxPoolForward {
   DType dtype;
 
   PLEAT_HOST_DEVICE void operator()(int64_t i) const {
-    if constexpr (std::is_same_v<Place, int32_t>)
-      as_stored<T>(dtype, [&]<class Stored>(Type<Stored>) { pixel_of<Stored>(i); });
-    else
-      pixel_of<T>(i);
+    by_stored_type<T, Place>(dtype, [&]<class Stored>(Type<Stored>) { pixel_of<Stored>(i); });
   }
 
  private:
@@ -212,10 +217,7 @@ struct MaxPoolBackward {
   DType dtype;
 
   PLEAT_HOST_DEVICE void operator()(int64_t i) const {
-    if constexpr (std::is_same_v<Place, int32_t>)
-      as_stored<T>(dtype, [&]<class Stored>(Type<Stored>) { pixel_of<Stored>(i); });
-    else
-      pixel_of<T>(i);
+    by_stored_type<T, Place>(dtype, [&]<class Stored>(Type<Stored>) { pixel_of<Stored>(i); });
   }
 
  private:

@@ -244,14 +244,14 @@ struct ScanByWarps {
       for (int j = 1; j < width; ++j)
         if (j < mine) total = states[j];
       for (int apart = 1; apart < warp; apart *= 2) {
-        const State other = moved(total, [apart](unsigned word) {
+        const State other = detail::moved_words(total, [apart](unsigned word) {
           return __shfl_up_sync(detail::whole_warp, word, static_cast<unsigned>(apart));
         });
         if (lane >= apart) total = Scan::then(other, total);
       }
       if (totals == nullptr) {
-        const State left =
-            moved(total, [](unsigned word) { return __shfl_up_sync(detail::whole_warp, word, 1); });
+        const State left = detail::moved_words(
+            total, [](unsigned word) { return __shfl_up_sync(detail::whole_warp, word, 1); });
         const bool has_left = lane > 0 || has_before;
         const State prefix = lane == 0 ? so_far : has_before ? Scan::then(so_far, left) : left;
         PLEAT_UNROLL
@@ -261,8 +261,8 @@ struct ScanByWarps {
       }
       const int64_t left_over = own.n - start;
       const int last = static_cast<int>(left_over >= warp * width ? warp - 1 : (left_over - 1) / width);
-      const State all =
-          moved(total, [last](unsigned word) { return __shfl_sync(detail::whole_warp, word, last); });
+      const State all = detail::moved_words(
+          total, [last](unsigned word) { return __shfl_sync(detail::whole_warp, word, last); });
       so_far = has_before ? Scan::then(so_far, all) : all;
       has_before = true;
     }
@@ -270,10 +270,6 @@ struct ScanByWarps {
   }
 
  private:
-  template <class Move>
-  static __device__ State moved(const State& state, const Move& move) {
-    return detail::moved_words(state, move);
-  }
   /// Where the `vector_width` neighbours lie that begin with element `first` of a chunk.
   static __device__ int64_t vector_at(const Chunks::Own& own, int64_t first) {
     return own.step > 0 ? own.first + first : own.first - first - (vector_width - 1);

@@ -128,7 +128,6 @@ struct MapRows {
       add_columns<width>(shared, thread, first_column, low);
     else
       add_columns<1>(shared, thread, first_column, low);
-    __syncthreads();  // the next rows of the block
   }
 
  private:

@@ -74,7 +74,6 @@ struct UnfoldTiles : ImageTiles<T> {
             [&](const auto& other) { return shared.read(static_cast<int>(own.shared + other.lane[0])); },
             [&](const auto& other, const T& value) { target[other.lane[1]] = value; });
       }
-    __syncthreads();  // the next tile of the block
   }
 
  private:
