@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
-"""Which kernels of a built library use local memory: python3 local_memory.py LIBRARY EXCEPTIONS|--registers
+"""Which kernels of a built library use local memory, or so many registers that too few threads run at once:
+python3 local_memory.py LIBRARY EXCEPTIONS|--registers
 
 An array of a thread's own that is not in registers, and registers that were spilled, lie in a kernel's frame in
-local memory. Fails when a kernel for compute capability 9.0 has a frame that EXCEPTIONS does not allow. Its lines
-read "BYTES PATTERN  # reason": kernels whose name has the regular expression PATTERN in it may have frames of up to
-BYTES.
+local memory. Fails when a kernel for compute capability 9.0 has a frame that EXCEPTIONS does not allow, or more than
+128 registers, which leave a multiprocessor one block of 256 threads. Lines of EXCEPTIONS read
+"BYTES PATTERN  # reason" or "BYTES/REGISTERS PATTERN  # reason": kernels whose name has the regular expression PATTERN
+in it may have frames of up to BYTES, and up to REGISTERS registers.
 
 With --registers it lists all kernels instead: registers of a thread, how many blocks of 256 threads a multiprocessor
 has registers for (of 65,536, which warps take by 256), and the frame.
@@ -18,6 +20,8 @@ import re
 import struct
 import subprocess
 import sys
+
+most_registers = 128  # of 65,536: two blocks of 256 threads on a multiprocessor
 
 
 def skip(reason):
@@ -102,10 +106,10 @@ def exceptions(path):
     for line in open(path, encoding="utf-8"):
         if line.startswith("#") or not line.strip():
             continue
-        match = re.fullmatch(r"(\d+) (\S.*?)  # (\S.*)\n", line)
+        match = re.fullmatch(r"(\d+)(?:/(\d+))? (\S.*?)  # (\S.*)\n", line)
         if match is None:
-            sys.exit(f'{path}: must read "BYTES PATTERN  # reason", got: {line}')
-        result.append((int(match[1]), re.compile(match[2])))
+            sys.exit(f'{path}: must read "BYTES[/REGISTERS] PATTERN  # reason", got: {line}')
+        result.append((int(match[1]), int(match[2] or most_registers), re.compile(match[3])))
     return result
 
 
@@ -122,18 +126,18 @@ def main(library, list_of_exceptions):
     allowed = exceptions(list_of_exceptions)
     used = set()
     breaches = []
-    local = [(name, frame) for name, frame, _ in found if frame > 0]
-    for name, (_, frame) in zip(readable([name for name, _ in local]), local):
-        fitting = [i for i, (most, pattern) in enumerate(allowed) if pattern.search(name)]
+    costly = [entry for entry in found if entry[1] > 0 or entry[2] > most_registers]
+    for name, (_, frame, registers) in zip(readable([entry[0] for entry in costly]), costly):
+        fitting = [i for i, (_, _, pattern) in enumerate(allowed) if pattern.search(name)]
         used.update(fitting)
-        if not any(frame <= allowed[i][0] for i in fitting):
-            breaches.append(f"{frame} bytes of local memory: {name}")
-    for i, (most, pattern) in enumerate(allowed):
+        if not any(frame <= allowed[i][0] and registers <= allowed[i][1] for i in fitting):
+            breaches.append(f"{frame} bytes of local memory, {registers} registers: {name}")
+    for i, (_, _, pattern) in enumerate(allowed):
         if i not in used:  # with another version of nvcc some may be needed and others not
-            print(f'no kernel needs the exception "{most} {pattern.pattern}"')
+            print(f'no kernel needs the exception "{pattern.pattern}"')
     for breach in breaches:
         print(breach)
-    print(f"{len(found)} kernels, {len(local)} with local memory, {len(breaches)} of them not excepted")
+    print(f"{len(found)} kernels, {len(costly)} with local memory or many registers, {len(breaches)} not excepted")
     sys.exit(1 if breaches else 0)
 
 

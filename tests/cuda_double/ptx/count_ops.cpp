@@ -1,8 +1,8 @@
 // What functions ask of a GPU, counted in nvcc's PTX: instructions and bytes an element, against the least.
-//   cuda_ptx_count [--match REGEX] [--kernels] [--expected FILE] [--write FILE]
-// --kernels: what each kernel executed, under each row. --expected: fails where a row asks for more than FILE
-// has.
-// --write: writes such a file.
+//   cuda_ptx_count [--match REGEX] [--kernels] [--registers FILE] [--expected FILE] [--write FILE]
+// --kernels: what each kernel executed, under each row; with --registers also how many of its warps a
+// multiprocessor has room for (FILE: what `tests/local_memory.py LIBRARY --registers` prints).
+// --expected: fails where a row asks for more than FILE has. --write: writes such a file.
 
 #include <cstdlib>
 #include <fstream>
@@ -488,6 +488,10 @@ struct Figures {
   double launches = 0, instructions = 0, sectors = 0, accesses = 0, conflicts = 0;
   double elements = 0, least_bytes = 0;
 
+  /// The longest of what each kernel takes for its instructions and for its bytes, on an idle H100 whose
+  /// memory is kept busy; a launch is free.
+  double microseconds = 0;
+
   double per_element() const { return instructions / elements; }
   double bytes_per_element() const { return 32 * sectors / elements; }
   double of_least() const { return 32 * sectors / least_bytes; }
@@ -501,7 +505,11 @@ Figures figures_of(const Tensors& read, const Tensors& written, double elements,
   Figures f;
   for (const ptx::KernelCount& each : ptx::kernel_counts()) {
     f.launches += static_cast<double>(each.launches);
-    for (const uint64_t warps : each.warp_instructions) f.instructions += 32 * static_cast<double>(warps);
+    double warps = 0;
+    for (const uint64_t some : each.warp_instructions) warps += static_cast<double>(some);
+    f.instructions += 32 * warps;
+    f.microseconds += 1e6 * std::max(warps / warp_instructions_per_second,
+                                     32 * static_cast<double>(each.sectors) / bytes_per_second);
     f.sectors += static_cast<double>(each.sectors);
     f.accesses += static_cast<double>(each.shared_accesses);
     f.conflicts += static_cast<double>(each.conflicts);
@@ -514,14 +522,14 @@ Figures figures_of(const Tensors& read, const Tensors& written, double elements,
 }
 
 std::string header() {
-  return "instructions  of memory's     bytes  of the          conflicts\n"
-         "  an element         time  an element  least  launches  an access  row\n";
+  return "instructions  of memory's       bytes  of the            conflicts  microseconds\n"
+         "  an element         time  an element   least  launches  an access      at least  row\n";
 }
 std::string line_of(const std::string& title, const Figures& f) {
   char text[200];
-  std::snprintf(text, sizeof text, "%12.1f %12.2f %11.1f %6.2f %9.0f %10.3f  ", f.per_element(),
+  std::snprintf(text, sizeof text, "%12.1f %12.2f %11.1f %7.2f %9.0f %10.3f %13.3f  ", f.per_element(),
                 f.of_memory_bound(), f.bytes_per_element(), f.of_least(), f.launches,
-                f.accesses == 0 ? 0 : f.conflicts / f.accesses);
+                f.accesses == 0 ? 0 : f.conflicts / f.accesses, f.microseconds);
   return text + title + '\n';
 }
 
@@ -540,9 +548,21 @@ std::map<std::string, std::array<double, 3>> read_expected(const std::string& fi
   return expected;
 }
 
+/// Of a file of lines "registers blocks frame kernel".
+std::map<std::string, uint64_t> read_registers(const std::string& file) {
+  std::map<std::string, uint64_t> registers;
+  std::ifstream in(file);
+  if (!file.empty() && !in) std::cerr << "cannot read " << file << '\n', std::exit(2);
+  uint64_t count = 0, blocks = 0, frame = 0;
+  for (std::string name; in >> count >> blocks >> frame && std::getline(in >> std::ws, name);)
+    registers[name] = count;
+  return registers;
+}
+
 class Table {
  public:
-  Table(const std::string& match, bool kernels) : match_(match), kernels_(kernels) {}
+  Table(const std::string& match, bool kernels, const std::string& registers)
+      : match_(match), kernels_(kernels), registers_(read_registers(registers)) {}
 
   void add(const Row& row, const Setting& s) {
     const std::string setting =
@@ -589,11 +609,12 @@ class Table {
     const Figures f = figures_of(read, written, call.elements[pass], call.least_bytes[pass]);
     figures_[title] = f;
     std::cout << line_of(title, f) << std::flush;
-    if (kernels_) std::cout << ptx::table_of(ptx::kernel_counts()) << '\n';
+    if (kernels_) std::cout << ptx::table_of(ptx::kernel_counts(), registers_) << '\n';
   }
 
   std::regex match_;
   bool kernels_;
+  std::map<std::string, uint64_t> registers_;
   std::map<std::string, Figures> figures_;
 };
 
@@ -633,16 +654,18 @@ int main(int argc, char** argv) {
     const std::string name = argv[i];
     if (name == "--kernels")
       kernels = true;
-    else if ((name == "--match" || name == "--expected" || name == "--write") && i + 1 < argc)
+    else if ((name == "--match" || name == "--registers" || name == "--expected" || name == "--write") &&
+             i + 1 < argc)
       options[name] = argv[++i];
     else
-      return std::cerr << "usage: " << argv[0]
-                       << " [--match REGEX] [--kernels] [--expected FILE] [--write FILE]\n",
+      return std::cerr
+                 << "usage: " << argv[0]
+                 << " [--match REGEX] [--kernels] [--registers FILE] [--expected FILE] [--write FILE]\n",
              2;
   }
   ptx::start_counting();
   std::cout << header();
-  Table table(options["--match"], kernels);
+  Table table(options["--match"], kernels, options["--registers"]);
   for (const Row& row : rows())
     for (const MemoryFormat format : {MemoryFormat::contiguous, MemoryFormat::channels_last})
       for (const DType dtype : {float32, float16, bfloat16})

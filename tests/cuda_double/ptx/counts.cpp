@@ -70,6 +70,25 @@ std::string short_name(std::string name) {
   return name;
 }
 
+/// How many warps of the kernel a multiprocessor of compute capability 9.0 runs at once: of 64 warps, 32
+/// blocks, 227 kB of shared memory of which each block takes 1 besides, and 65,536 registers, which a warp
+/// takes by 256 (CUDA C++ Programming Guide, "Compute Capabilities").
+uint64_t resident_warps(const KernelCount& kernel, uint64_t registers) {
+  const uint64_t warps = (kernel.threads / kernel.blocks + warp_size - 1) / warp_size;
+  uint64_t blocks = std::min<uint64_t>({32, 64 / warps, 233'472 / (kernel.shared_bytes + 1024)});
+  if (registers > 0) blocks = std::min(blocks, 65'536 / ((registers * warp_size + 255) / 256 * 256) / warps);
+  return blocks * warps;
+}
+
+/// How many accesses to global memory each of so many warps must have under way so that memory is never idle:
+/// an access takes about 480 cycles (arXiv 2402.13499, table IV), in which a multiprocessor's part of 3.35
+/// TB/s at 1.755 GHz is 6,940 bytes.
+double accesses_under_way(const KernelCount& kernel, uint64_t warps) {
+  const double bytes =
+      32 * ratio(kernel.sectors, kernel.warp_instructions[static_cast<std::size_t>(Kind::global)]);
+  return bytes == 0 || warps == 0 ? 0 : 6'940 / (bytes * static_cast<double>(warps));
+}
+
 }  // namespace
 
 uint64_t KernelCount::all_thread_instructions() const {
@@ -103,27 +122,34 @@ std::vector<KernelCount> kernel_counts() {
   return result;
 }
 
-std::string table_of(const std::vector<KernelCount>& counts) {
+std::string table_of(const std::vector<KernelCount>& counts,
+                     const std::map<std::string, uint64_t>& registers) {
   std::string result =
       "launches    threads  instructions per thread: all, integer, real, conversion, move, memory, control"
-      "   sectors/fewest  conflicts/access  divergences/warp  shared  local  kernel\n";
+      "   sectors/fewest  conflicts/access  divergences/warp  shared  local  registers"
+      "  warps  accesses under way  kernel\n";
   for (const KernelCount& each : counts) {
     const auto per_thread = [&](std::initializer_list<Kind> some) {
       uint64_t all = 0;
       for (const Kind kind : some) all += each.thread_instructions[static_cast<std::size_t>(kind)];
       return ratio(all, each.threads);
     };
+    const auto known = registers.find(each.name);
+    const uint64_t its_registers = known == registers.end() ? 0 : known->second;
+    const uint64_t warps = resident_warps(each, its_registers);
     std::array<char, 256> line{};
-    std::snprintf(line.data(), line.size(),
-                  "%8llu %10llu %9.1f %8.1f %7.1f %7.1f %7.1f %7.1f %7.1f %8.3f %8.3f %8.2f %6zu %6zu  ",
-                  static_cast<unsigned long long>(each.launches),
-                  static_cast<unsigned long long>(each.threads),
-                  ratio(each.all_thread_instructions(), each.threads), per_thread({Kind::integer}),
-                  per_thread({Kind::real}), per_thread({Kind::conversion}), per_thread({Kind::move}),
-                  per_thread({Kind::global, Kind::shared, Kind::local, Kind::parameter}),
-                  per_thread({Kind::control, Kind::meeting}), ratio(each.sectors, each.fewest_sectors),
-                  ratio(each.conflicts, each.shared_accesses),
-                  ratio(each.divergences * warp_size, each.threads), each.shared_bytes, each.local_bytes);
+    std::snprintf(
+        line.data(), line.size(),
+        "%8llu %10llu %9.1f %8.1f %7.1f %7.1f %7.1f %7.1f %7.1f %8.3f %8.3f %8.2f %6zu %6zu %10llu %6llu "
+        "%19.2f  ",
+        static_cast<unsigned long long>(each.launches), static_cast<unsigned long long>(each.threads),
+        ratio(each.all_thread_instructions(), each.threads), per_thread({Kind::integer}),
+        per_thread({Kind::real}), per_thread({Kind::conversion}), per_thread({Kind::move}),
+        per_thread({Kind::global, Kind::shared, Kind::local, Kind::parameter}),
+        per_thread({Kind::control, Kind::meeting}), ratio(each.sectors, each.fewest_sectors),
+        ratio(each.conflicts, each.shared_accesses), ratio(each.divergences * warp_size, each.threads),
+        each.shared_bytes, each.local_bytes, static_cast<unsigned long long>(its_registers),
+        static_cast<unsigned long long>(warps), accesses_under_way(each, warps));
     result += line.data() + short_name(each.name) + "\n";
   }
   return result;

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -40,8 +41,10 @@ void start_counting();
 void reset_kernel_counts();
 /// Of the kernels launched since counting began, by name.
 std::vector<KernelCount> kernel_counts();
-/// As a table for people.
-std::string table_of(const std::vector<KernelCount>& counts);
+/// As a table for people. With `registers`, those of a thread by the kernel's name, it knows how many warps
+/// an H100's multiprocessor has room for; without, how many threads, blocks and shared memory leave room for.
+std::string table_of(const std::vector<KernelCount>& counts,
+                     const std::map<std::string, uint64_t>& registers = {});
 
 struct Counter {
   uint64_t launches = 0, threads = 0, blocks = 0;
