@@ -1,4 +1,5 @@
-// Two kernels, each with an array, the index of the first of which is known at run time only, and one of many registers.
+// Two kernels, each with an array, the index of the first of which is known at run time only, and one of many
+// registers.
 
 __global__ void rolled(float* x, int shift) {
   float own[16];
