@@ -222,6 +222,12 @@ void follow(const Tensor& view, const Tensor& input) {
   slot.history = history_of(*slot.base);
 }
 
+bool matters(const Tensor& input) {
+  if (!input.defined()) return false;
+  if (detail::call_observer != nullptr || anomaly_mode() || unrecorded != nullptr) return true;
+  return grad_enabled() && (wants_grad(input) || input.impl().storage->taped_at != 0);
+}
+
 bool anything_to_record(std::initializer_list<Tensor> tensors) {
   if (!grad_enabled()) return false;
   for (const Tensor& tensor : tensors)

@@ -28,7 +28,9 @@ namespace pleat {
 
 namespace autograd {
 struct Node;
-}
+/// Whether `record` has to know of an input: its gradient is wanted, or something watches.
+bool matters(const Tensor& input);
+}  // namespace autograd
 
 /// One gradient for each input, or for each output. An undefined Tensor stands for zero.
 using Grads = std::vector<Tensor>;
@@ -70,6 +72,7 @@ struct Derivative {
 /// for, only those that are wanted.
 template <std::invocable<const Tensor&> F>
 Derivative grad_of(const Tensor& input, F backward) {
+  if (!autograd::matters(input)) return {};
   return {{input}, [backward = std::move(backward)](const Grads& dys, const Needs&) -> Grads {
             return {backward(dys[0])};
           }};

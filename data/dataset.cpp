@@ -11,7 +11,7 @@ namespace {
 
 Tensor samples(const char* what, const Tensor& tensor) {
   check<ShapeError>(tensor.rank() >= 1, "TensorDataset: {} need a first dimension of samples, got {}", what,
-                    tensor.describe());
+                    tensor);
   return ops::to_format(ops::alias(tensor), MemoryFormat::contiguous);
 }
 

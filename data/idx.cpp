@@ -100,11 +100,10 @@ TensorDataset read_mnist(const fs::path& folder, Flag train, ReadOptions options
   const Tensor images = read_idx(image_file, options);
   const Tensor labels = read_idx(label_file, options);
   check<FileError>(images.rank() == 3 && images.dtype() == uint8,
-                   "read_mnist: '{}' must hold images [N, H, W] uint8, got {}", image_file.string(),
-                   images.describe());
+                   "read_mnist: '{}' must hold images [N, H, W] uint8, got {}", image_file.string(), images);
   check<FileError>(labels.rank() == 1 && labels.size(0) == images.size(0) && labels.dtype() == uint8,
                    "read_mnist: '{}' must hold {} labels uint8, got {}", label_file.string(), images.size(0),
-                   labels.describe());
+                   labels);
   Shape shape = images.shape();
   shape.insert(shape.begin() + 1, 1);
   return TensorDataset(images.as_strided(shape, dense_strides(shape), 0), ops::cast(labels, int64));

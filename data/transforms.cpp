@@ -22,15 +22,14 @@ namespace {
 constexpr int64_t most_pixels = int64_t{1} << 30;
 
 void check_images(const char* op, const Tensor& x) {
-  check<ShapeError>(x.rank() == 4, "{}: needs images [B, C, H, W], got {}", op, x.describe());
+  check<ShapeError>(x.rank() == 4, "{}: needs images [B, C, H, W], got {}", op, x);
   check<DTypeError>(x.dtype() == uint8 || x.dtype() == float32, "{}: needs uint8 or float32 images, got {}",
-                    op, x.describe());
+                    op, x);
 }
 
 void check_float_images(const char* op, const Tensor& x) {
   check<DTypeError>(x.dtype() == float32,
-                    "{}: needs float32 images (put to_float or normalize before it), got {}", op,
-                    x.describe());
+                    "{}: needs float32 images (put to_float or normalize before it), got {}", op, x);
 }
 
 void check_probability(const char* op, double p) {
@@ -210,9 +209,9 @@ Transform normalize(RealList means, RealList stds) {
     check<ShapeError>(
         batch.inputs.rank() >= 2 && batch.inputs.size(1) == channels,
         "normalize: needs a mean and a std for each channel of images [B, C, ...], got {} of each for {}",
-        channels, batch.inputs.describe());
+        channels, batch.inputs);
     check<DTypeError>(batch.inputs.dtype() == uint8 || batch.inputs.dtype() == float32,
-                      "normalize: needs uint8 or float32 images, got {}", batch.inputs.describe());
+                      "normalize: needs uint8 or float32 images, got {}", batch.inputs);
     const bool bytes = batch.inputs.dtype() == uint8;
     for (const float m : mean)
       check<ValueError>(

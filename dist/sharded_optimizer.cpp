@@ -48,10 +48,10 @@ ShardedOptimizer::ShardedOptimizer(DataParallel& ddp, std::unique_ptr<optim::Par
     check<ValueError>(averaged.contains(&param.impl()),
                       "ShardedOptimizer: parameter {}, {}, is not in the network of the DataParallel, so its "
                       "gradient is not averaged over the ranks",
-                      i, param.describe());
+                      i, param);
     check<ValueError>(param.is_dense(),
                       "ShardedOptimizer: parameter {}, {}, has gaps in its memory; make it of a clone()", i,
-                      param.describe());
+                      param);
     as_made_.push_back(param.detach());
   }
   if (Engine* const engine = EngineAccess::of(world_))
@@ -83,7 +83,7 @@ void ShardedOptimizer::check_unchanged() const {
             now.strides() == before.strides(),
         "ShardedOptimizer: parameter {} was {} when the optimiser was made, and is {} now; convert, move "
         "or lay out the network first",
-        i, before.describe(), now.describe());
+        i, before, now);
   }
 }
 

@@ -63,7 +63,7 @@ std::vector<int64_t> pad_widths(const std::string& module, const Tensor& weight,
                                 const pleat::ConvOptions& o) {
   const int64_t dims = weight.rank() - 2;
   const char* op = module.c_str();
-  const std::vector<int64_t> kernel(weight.shape().begin() + 2, weight.shape().end());
+  const Shape kernel(weight.shape().begin() + 2, weight.shape().end());
   auto sides = ops::resolve_padding(op, o.padding, kernel, o.stride.expand(dims, op, "stride"),
                                     o.dilation.expand(dims, op, "dilation"));
   std::reverse(sides.begin(), sides.end());

@@ -19,7 +19,7 @@ namespace pleat::nn::init {
 namespace {
 
 void check_floating(const char* op, const Tensor& x) {
-  check<DTypeError>(is_floating(x.dtype()), "{}: needs a floating tensor, got {}", op, x.describe());
+  check<DTypeError>(is_floating(x.dtype()), "{}: needs a floating tensor, got {}", op, x);
 }
 
 /// The fan that Kaiming's mode names.
@@ -82,7 +82,7 @@ double calculate_gain(const std::string& nonlinearity, std::optional<double> par
 }
 
 Fans fan_in_and_fan_out(const Tensor& weight) {
-  check<ShapeError>(weight.rank() >= 2, "init: fans need a weight [out, in, ...], got {}", weight.describe());
+  check<ShapeError>(weight.rank() >= 2, "init: fans need a weight [out, in, ...], got {}", weight);
   int64_t kernel = 1;
   for (int64_t d = 2; d < weight.rank(); ++d) kernel = checked_multiply(kernel, weight.size(d), "init");
   return {checked_multiply(weight.size(1), kernel, "init"), checked_multiply(weight.size(0), kernel, "init")};
@@ -159,8 +159,7 @@ const Tensor& xavier_normal_(const Tensor& weight, Real gain, Generator& generat
 const Tensor& orthogonal_(const Tensor& weight, Real gain, Generator& generator) {
   check_floating("orthogonal_", weight);
   check_finite("orthogonal_", "gain", gain);
-  check<ShapeError>(weight.rank() >= 2, "orthogonal_: needs a weight [out, in, ...], got {}",
-                    weight.describe());
+  check<ShapeError>(weight.rank() >= 2, "orthogonal_: needs a weight [out, in, ...], got {}", weight);
   const Tensor normal = empty(weight.shape(), {.dtype = float64, .device = Device()});
   fill_normal_(normal, 0, 1, generator);
   if (normal.numel() == 0) return weight;
@@ -186,7 +185,7 @@ const Tensor& orthogonal_(const Tensor& weight, Real gain, Generator& generator)
 const Tensor& dirac_(const Tensor& weight, Integer groups) {
   check_floating("dirac_", weight);
   check<ShapeError>(weight.rank() >= 3 && weight.rank() <= 5,
-                    "dirac_: needs a weight [out, in, kernel...], got {}", weight.describe());
+                    "dirac_: needs a weight [out, in, kernel...], got {}", weight);
   check_at_least("dirac_", "groups", groups, 1);
   check<ShapeError>(weight.size(0) % groups == 0, "dirac_: groups = {} must divide the {} outputs", groups,
                     weight.size(0));

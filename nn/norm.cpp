@@ -66,7 +66,7 @@ BatchNormOperands BatchNorm<dims>::operands(const Tensor& residual, const Bounds
 template <int dims>
 void BatchNorm<dims>::check_rank(const Tensor& x) const {
   check<ShapeError>(x.rank() == dims + 2 || (dims == 1 && x.rank() == 2), "{}: needs [N, C{}], got {}{}",
-                    type_name(), dims == 1 ? "] or [N, C, L" : ", spatial...", x.describe(),
+                    type_name(), dims == 1 ? "] or [N, C, L" : ", spatial...", x,
                     dims > 1 && x.rank() == dims + 1 ? "; unsqueeze(x, 0) makes a batch of one sample" : "");
 }
 

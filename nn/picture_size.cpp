@@ -38,7 +38,7 @@ template <class Options>
 Sides before_windows(const Sides& sides, const std::vector<int64_t>& kernel,
                      const std::vector<int64_t>& stride, const Options& options) {
   const char* op = "picture_size_hint";
-  const std::vector<int64_t> dilation = options.dilation.expand(2, op, "dilation");
+  const Shape dilation = options.dilation.expand(2, op, "dilation");
   const auto padding = ops::resolve_padding(op, options.padding, kernel, stride, dilation);
   Sides before;
   for (std::size_t d = 0; d < 2; ++d)
@@ -49,7 +49,7 @@ Sides before_windows(const Sides& sides, const std::vector<int64_t>& kernel,
 
 template <class P>
 Sides before_pool(const Sides& sides, const P& pool) {
-  const std::vector<int64_t> kernel = pool.options.kernel_size.get().expand(2, "pool", "kernel_size");
+  const Shape kernel = pool.options.kernel_size.get().expand(2, "pool", "kernel_size");
   return before_windows(
       sides, kernel, pool.options.stride.empty() ? kernel : pool.options.stride.expand(2, "pool", "stride"),
       pool.options);

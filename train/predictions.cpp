@@ -71,7 +71,7 @@ Predictions predict_classes(nn::Module& net, data::DataLoader& loader) {
         batch.targets.defined() && batch.targets.rank() == 1 && batch.targets.dtype() == int64,
         "predict_classes: the loader must give targets [{}] int64, got {}; mixup and cutmix belong "
         "to the training",
-        batch.size(), batch.targets.describe());
+        batch.size(), batch.targets);
     check<ShapeError>(
         batch.indices.size() == static_cast<std::size_t>(batch.size()),
         "predict_classes: the loader's transforms must keep the {} samples of a batch, and made {}",

@@ -8,6 +8,8 @@
 #include <utility>
 #include <vector>
 
+#include "pleat/core/base/small_vector.h"
+
 /// Types of arguments that are only what they say. C++ would turn a bool, a character or a pointer into a
 /// number and a number into a bool, so that `softmax(x, true)` were softmax(x, 1) and `sum(x, 0, 1)` were
 /// sum(x, 0, true); these refuse that when compiling.
@@ -102,7 +104,7 @@ concept ListOf = requires(R& each) {
 };
 
 /// One number or several: `1`, `{0, 2}`, a vector, array or span. Each is taken as an Argument.
-template <class Argument, class Value, class Vector = std::vector<Value>>
+template <class Argument, class Value, class Vector>
 class ArgumentList : public Vector {
  public:
   ArgumentList() = default;
@@ -110,18 +112,18 @@ class ArgumentList : public Vector {
   requires(sizeof...(T) > 0) ArgumentList(T... each) : Vector({Value{Argument(each)}...}) {}
   template <ListOf<Argument> R>
   ArgumentList(R&& each) {
-    if constexpr (std::derived_from<R, std::vector<Value>>) {
-      std::vector<Value>::operator=(std::move(each));
+    if constexpr (std::derived_from<R, Vector>) {
+      Vector::operator=(std::move(each));
     } else {
       this->reserve(std::size(each));
       for (const auto value : each) this->push_back(Argument(value));
     }
   }
 
-  const std::vector<Value>& values() const { return *this; }
+  const Vector& values() const { return *this; }
 };
 
-using IntegerList = ArgumentList<Integer, int64_t>;
-using RealList = ArgumentList<Real, double>;
+using IntegerList = ArgumentList<Integer, int64_t, SmallVector<int64_t, 6>>;
+using RealList = ArgumentList<Real, double, std::vector<double>>;
 
 }  // namespace pleat

@@ -2,7 +2,9 @@
 #pragma once
 
 #include <algorithm>
+#include <concepts>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -29,13 +31,19 @@ class Tensor;
 
 std::string text_of(DType dtype);
 inline std::string text_of(const Device& device) { return name(device); }
-std::string text_of(const std::vector<int64_t>& shape);
+std::string text_of(std::span<const int64_t> shape);
 inline std::string text_of(Integer value) { return std::to_string(int64_t{value}); }
 inline std::string text_of(Real value) { return fmt::format("{}", double{value}); }
 /// An integer with all its digits.
 std::string text_of(const Number& value);
-/// As `describe()` tells it. Give `check` the tensor itself: the text is then made only when it is needed.
+/// As `describe()` tells it.
 std::string text_of(const Tensor& tensor);
+/// What a function returns. Give `check` the tensor, the shape or a function rather than a text, which would
+/// be made at each call though nothing is wrong.
+template <std::invocable F>
+std::string text_of(const F& text) {
+  return text();
+}
 
 /// Writes `text_of(value)` for a plain "{}". By hand, since fmt's own way to do so takes a header that is
 /// twice as slow to compile as the one included here.
@@ -76,6 +84,8 @@ template <>
 struct fmt::formatter<pleat::Scalar> : pleat::TextFormatter {};
 template <>
 struct fmt::formatter<pleat::Tensor> : pleat::TextFormatter {};
+template <std::invocable F>
+struct fmt::formatter<F> : pleat::TextFormatter {};
 
 namespace pleat {
 

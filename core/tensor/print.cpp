@@ -150,7 +150,7 @@ std::ostream& operator<<(std::ostream& out, const Tensor& tensor) { return out <
 std::ostream& operator<<(std::ostream& out, DType dtype) { return out << name(dtype); }
 
 std::string text_of(DType dtype) { return std::string(name(dtype)); }
-std::string text_of(const std::vector<int64_t>& shape) { return to_string(shape); }
+std::string text_of(std::span<const int64_t> shape) { return to_string({shape.begin(), shape.end()}); }
 std::string text_of(const Tensor& tensor) { return tensor.describe(); }
 
 }  // namespace pleat

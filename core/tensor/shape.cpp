@@ -75,12 +75,12 @@ int64_t normalize_dim(int64_t dim, int64_t rank, const char* op) {
   return dim < 0 ? dim + range : dim;
 }
 
-std::vector<int64_t> PerDim::expand(int64_t dims, const char* op, const char* what) const {
-  if (size() == 1) return std::vector<int64_t>(static_cast<std::size_t>(dims), front());
+Shape PerDim::expand(int64_t dims, const char* op, const char* what) const {
+  if (size() == 1) return Shape(static_cast<std::size_t>(dims), front());
   check<ShapeError>(static_cast<int64_t>(size()) == dims,
                     "{}: {} needs one value, or {} (one for each spatial dimension), got {}", op, what, dims,
                     *this);
-  return *this;
+  return {begin(), end()};
 }
 
 void detail::fail_integer(uint64_t value) {

@@ -8,16 +8,14 @@
 #include <vector>
 
 #include "pleat/core/base/argument.h"
+#include "pleat/core/base/small_vector.h"
 
 namespace pleat {
 
-/// Sizes of the dimensions; empty for a tensor of rank 0. A vector that `std::cout << x.shape()` writes as
-/// "[2, 3]", which C++ finds for types of ours alone.
-class Shape : public std::vector<int64_t> {
+/// Sizes of the dimensions; empty for a tensor of rank 0. `std::cout << x.shape()` writes it as "[2, 3]".
+class Shape : public SmallVector<int64_t, 6> {
  public:
-  using std::vector<int64_t>::vector;
-  Shape(const std::vector<int64_t>& sizes) : std::vector<int64_t>(sizes) {}
-  Shape(std::vector<int64_t>&& sizes) noexcept : std::vector<int64_t>(std::move(sizes)) {}
+  using SmallVector::SmallVector;
   friend std::ostream& operator<<(std::ostream& out, const Shape& shape);
 };
 /// Distances in elements between neighbours along each dimension. 0 where a dimension is expanded.
@@ -70,7 +68,7 @@ class PerDim : public IntegerList {
   using IntegerList::IntegerList;
 
   /// One value for each of `dims` dimensions. Throws ShapeError "op: what needs 1 or dims values, got n".
-  std::vector<int64_t> expand(int64_t dims, const char* op, const char* what) const;
+  Shape expand(int64_t dims, const char* op, const char* what) const;
 };
 
 }  // namespace pleat

@@ -39,6 +39,7 @@ struct Attribute {
   /// A text that lasts, such as a literal.
   Attribute(const char* attribute, const char* text) : name(attribute), value(std::string_view(text)) {}
   Attribute(const char* attribute, std::vector<int64_t> list) : name(attribute), value(std::move(list)) {}
+  Attribute(const char* attribute, const Shape& list) : Attribute(attribute, std::vector<int64_t>(list)) {}
 
   std::string_view name;
   Value value;

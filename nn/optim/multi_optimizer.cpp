@@ -27,7 +27,7 @@ void MultiOptimizer::check_disjoint() const {
     for (const Tensor& param : parts_[i]->parameters()) {
       const auto [owner, is_new] = owners.emplace(&param.impl(), i);
       check<ValueError>(is_new, "MultiOptimizer: a parameter, {}, is trained by two optimisers, {} and {}",
-                        param.describe(), parts_[owner->second]->name(), parts_[i]->name());
+                        param, parts_[owner->second]->name(), parts_[i]->name());
     }
 }
 

@@ -70,8 +70,7 @@ void Muon::check_options_of_group(const MuonOptions& o) const {
 
 void Muon::check_parameter(const Tensor& param) const {
   check<ValueError>(param.rank() >= 2,
-                    "Muon: takes matrices and filters, got {}; train the others with AdamW",
-                    param.describe());
+                    "Muon: takes matrices and filters, got {}; train the others with AdamW", param);
 }
 
 void Muon::update(std::span<const ParamStep> steps) {

@@ -171,12 +171,12 @@ void ParameterwiseOptimizer::add_parameters(const std::vector<Tensor>& params) {
     const Tensor& param = params[i];
     check<ValueError>(param.defined(), "{}: parameter {} is undefined", name(), i);
     check<DTypeError>(is_floating(param.dtype()), "{}: parameters must be floating, number {} is {}", name(),
-                      i, param.describe());
+                      i, param);
     check<ValueError>(param.is_leaf(),
                       "{}: parameter {}, {}, was computed by a function; only leaves can be trained", name(),
-                      i, param.describe());
+                      i, param);
     check<ValueError>(known.insert(&param.impl()).second, "{}: parameter {}, {}, is given twice", name(), i,
-                      param.describe());
+                      param);
     check_parameter(param);
     added.push_back({param, scheduled_.size(), std::vector<Tensor>(states_.size()),
                      std::vector<int64_t>(states_.size())});

@@ -130,7 +130,7 @@ Tensor without_batch(const Tensor& y) { return reshape(y, Shape(y.shape().begin(
 
 void check_weight_rank(const char* op, int64_t spatial_dims, const Tensor& weight) {
   check<ShapeError>(weight.rank() == spatial_dims + 2, "{}: the weight needs {} dimensions, got {}", op,
-                    spatial_dims + 2, weight.describe());
+                    spatial_dims + 2, weight);
 }
 
 /// Of one sample [C, spatial...], whose shape a message about a batch would not show as it was given.
@@ -158,8 +158,8 @@ std::array<Tensor, 3> typed(const Tensor& input, const Tensor& weight, const Ten
 template <class Options>
 Attributes traced_options(const char* op, int64_t spatial_dims, const Tensor& weight,
                           const Options& options) {
-  const std::vector<int64_t> stride = options.stride.expand(spatial_dims, op, "stride");
-  const std::vector<int64_t> dilation = options.dilation.expand(spatial_dims, op, "dilation");
+  const Shape stride = options.stride.expand(spatial_dims, op, "stride");
+  const Shape dilation = options.dilation.expand(spatial_dims, op, "dilation");
   const auto sides = ops::resolve_padding(
       op, options.padding, {weight.shape().begin() + 2, weight.shape().end()}, stride, dilation);
   std::vector<int64_t> low, high;
@@ -210,7 +210,7 @@ FusedTensor batched_conv(const char* op, int64_t spatial_dims, const FusedTensor
 /// this shape, widened by zeros at the high sides.
 struct TransposedPlan {
   Shape shape;
-  std::vector<std::pair<int64_t, int64_t>> padding;
+  Padding::List padding;
   std::vector<int64_t> widths;  ///< as `pad` takes them: the last dimension first
   bool widens = false;
 };
@@ -226,15 +226,15 @@ TransposedPlan plan_transposed(const char* op, int64_t spatial_dims, const Tenso
     return fmt::format("\n  input  {}\n  weight {}", x.describe(), weight.describe());
   };
   check<ShapeError>(x.rank() == spatial_dims + 2, "{}: input needs {} dimensions [N, C, spatial...]{}", op,
-                    spatial_dims + 2, tensors());
+                    spatial_dims + 2, tensors);
   if (x.size(1) != weight.size(0))
     fail<ShapeError>(
         "{}: input has {} channels, but weight {} needs {}; the weight of a transposed "
         "convolution is [C, K / groups, kernel...]{}{}",
         op, x.size(1), weight.shape(), weight.size(0), ops::channels_last_hint(x.shape(), weight.size(0)),
-        tensors());
+        tensors);
   check<ValueError>(options.groups >= 1, "{}: groups must be at least 1, got {}", op, options.groups);
-  const std::vector<int64_t> kernel(weight.shape().begin() + 2, weight.shape().end());
+  const Shape kernel(weight.shape().begin() + 2, weight.shape().end());
   for (std::size_t d = 0; d < kernel.size(); ++d) {
     check<ValueError>(stride[d] >= 1 && dilation[d] >= 1,
                       "{}: stride and dilation must be at least 1, got {} and {}", op, stride[d],
@@ -255,7 +255,7 @@ TransposedPlan plan_transposed(const char* op, int64_t spatial_dims, const Tenso
     const int64_t full = checked_add(checked_add(spread, reach, op), 1, op);
     const int64_t size = checked_subtract(checked_subtract(full, low, op), high, op);
     check<ShapeError>(size + zeros >= 1, "{}: the output would have size {} in spatial dimension {}{}", op,
-                      size + zeros, d, tensors());
+                      size + zeros, d, tensors);
     // Where padding takes all that windows reach, one element is made, and cut off again.
     const bool is_cut = size < 1;
     if (is_cut) low -= 1 - size;

@@ -1,11 +1,13 @@
 #include "pleat/ops/conv/conv_kernels.h"
 
 #include <array>
+#include <optional>
 #include <utility>
 
 #include "pleat/core/base/format.h"
 #include "pleat/core/base/precision.h"
 #include "pleat/core/base/record_function.h"
+#include "pleat/core/base/thread_object.h"
 #include "pleat/core/tensor/copy.h"
 #include "pleat/core/tensor/create.h"
 #include "pleat/ops/conv/call.h"
@@ -81,8 +83,24 @@ bool ConvCall::is_empty() const {
   return problem.batch == 0;
 }
 
+namespace {
+/// What a thread chose last among problems of the same hash: costs are estimated once for each problem.
+struct Choice {
+  ConvProblem problem;
+  ConvPass pass = ConvPass::forward;
+  std::shared_ptr<const ConvImplementation> chosen;
+};
+}  // namespace
+
 std::shared_ptr<const ConvImplementation> ConvCall::implementation(const std::string& name) const {
-  return all_conv_implementations().get(op, problem, pass, name);
+  // On a GPU the choice depends on the policy, too.
+  if (!name.empty() || problem.device.is_cuda())
+    return all_conv_implementations().get(op, problem, pass, name);
+  constinit thread_local ThreadObject<std::array<Choice, 64>> choices;
+  Choice& last = (*choices)[(problem.hash() + static_cast<std::size_t>(pass)) % 64];
+  if (!last.chosen || last.pass != pass || !(last.problem == problem))
+    last = {problem, pass, all_conv_implementations().get(op, problem, pass, name)};
+  return last.chosen;
 }
 
 Tensor ConvCall::run(const ConvImplementation& implementation) const {
@@ -183,9 +201,10 @@ ConvCall checked_call(ConvPass pass, const ConvOperand& input, const ConvOperand
 }  // namespace
 
 ConvCall forward_call(const Tensor& x, const Tensor& w, const Tensor& bias, const ConvOptions& options) {
-  const ConvOperand added = bias.defined() ? ConvOperand("bias", bias) : ConvOperand("bias", Shape(), x);
+  std::optional<ConvOperand> added;
+  if (bias.defined()) added.emplace("bias", bias);
   ConvCall call = checked_call(ConvPass::forward, {"input", x}, {"weight", w}, options, nullptr,
-                               bias.defined() ? &added : nullptr);
+                               added ? &*added : nullptr);
   call.x = x;
   call.w = w;
   call.bias = bias;
@@ -247,7 +266,7 @@ Tensor conv_backward_weight(const Tensor& dy, const Tensor& x, const Sizes& weig
 
 Tensor conv_backward_bias(const Tensor& dy) {
   const RecordOp range("conv_backward_bias", dy);
-  check<ShapeError>(dy.rank() >= 2, "conv_backward_bias: needs [N, K, ...], got {}", dy.describe());
+  check<ShapeError>(dy.rank() >= 2, "conv_backward_bias: needs [N, K, ...], got {}", dy);
   Dims dims{0};
   for (int64_t d = 2; d < dy.rank(); ++d) dims.push_back(d);
   return reduce_sum(dy, dims);

@@ -18,6 +18,7 @@ namespace pleat {
 class Padding {
  public:
   using Sides = std::pair<int64_t, int64_t>;
+  using List = SmallVector<Sides, 3>;
 
   template <std::convertible_to<Integer>... T>
   requires(sizeof...(T) > 0) Padding(T... each) : Padding(PerDim(each...)) {}
@@ -28,18 +29,18 @@ class Padding {
   Padding(Sides one) : sides_{one} {}
   Padding(Sides first, Sides second) : sides_{first, second} {}
   Padding(Sides first, Sides second, Sides third) : sides_{first, second, third} {}
-  template <std::same_as<std::vector<Sides>> V>
+  template <detail::OneOf<List, std::vector<Sides>> V>
   Padding(V sides) : sides_(std::move(sides)) {}
   template <std::convertible_to<std::string> S>
   Padding(S mode) : mode_(std::move(mode)) {}
 
   /// "same", "valid" or empty.
   const std::string& mode() const { return mode_; }
-  const std::vector<Sides>& sides() const { return sides_; }
+  const List& sides() const { return sides_; }
 
  private:
   std::string mode_;
-  std::vector<Sides> sides_;
+  List sides_;
 };
 
 struct ConvOptions {

@@ -80,6 +80,14 @@ Shape ConvProblem::weight_shape() const {
 }
 Shape ConvProblem::output_shape() const { return with_spatial(batch, out_channels, output, spatial_dims); }
 
+std::size_t ConvProblem::hash() const {
+  std::size_t h = 0;
+  for (const int64_t size : {batch, in_channels, out_channels, groups, input[0], input[1], input[2],
+                             kernel[0], kernel[1], kernel[2], stride[2], dilation[2]})
+    h = (h ^ static_cast<std::size_t>(size)) * 0x9E3779B97F4A7C15u;
+  return h >> 32;
+}
+
 double ConvProblem::valid_flops() const {
   double pairs = 1;  // of an output and a tap that meet the input
   for (std::size_t d = 0; d < 3; ++d) {
@@ -118,12 +126,8 @@ ConvOperand::ConvOperand(const char* role_, const Tensor& tensor)
       device(tensor.device()),
       format(tensor.memory_format()) {}
 
-ConvOperand::ConvOperand(const char* role_, Shape shape_, const Tensor& like)
-    : role(role_),
-      shape(std::move(shape_)),
-      dtype(like.dtype()),
-      device(like.device()),
-      format(like.memory_format()) {}
+ConvOperand::ConvOperand(const char* role_, const Shape& shape_, const Tensor& like)
+    : role(role_), shape(shape_), dtype(like.dtype()), device(like.device()), format(like.memory_format()) {}
 
 int64_t conv_output_size(const char* op, int64_t input, int64_t kernel, int64_t stride, int64_t padding_low,
                          int64_t padding_high, int64_t dilation) {
@@ -138,13 +142,11 @@ int64_t conv_output_size(const char* op, int64_t input, int64_t kernel, int64_t 
   return (padded - reach) / stride + 1;
 }
 
-std::vector<std::pair<int64_t, int64_t>> resolve_padding(const char* op, const Padding& padding,
-                                                         const std::vector<int64_t>& kernel,
-                                                         const std::vector<int64_t>& stride,
-                                                         const std::vector<int64_t>& dilation) {
+Padding::List resolve_padding(const char* op, const Padding& padding, const Shape& kernel,
+                              const Shape& stride, const Shape& dilation) {
   const std::size_t dims = kernel.size();
   if (padding.mode() == "same") {
-    std::vector<std::pair<int64_t, int64_t>> sides;
+    Padding::List sides;
     for (std::size_t d = 0; d < dims; ++d) {
       check<ValueError>(stride[d] == 1, "{}: padding \"same\" needs stride 1, got [{}]", op,
                         fmt::join(stride, ", "));
@@ -153,10 +155,10 @@ std::vector<std::pair<int64_t, int64_t>> resolve_padding(const char* op, const P
     }
     return sides;
   }
-  if (padding.mode() == "valid") return std::vector<std::pair<int64_t, int64_t>>(dims, {0, 0});
+  if (padding.mode() == "valid") return Padding::List(dims, Padding::Sides{0, 0});
   check<ValueError>(padding.mode().empty(),
                     "{}: padding is a number, a list, \"same\" or \"valid\", got \"{}\"", op, padding.mode());
-  std::vector<std::pair<int64_t, int64_t>> sides = padding.sides();
+  Padding::List sides = padding.sides();
   if (sides.size() == 1) sides.assign(dims, sides[0]);
   check<ShapeError>(sides.size() == dims,
                     "{}: padding needs one value, or {} (one for each spatial dimension), got {}", op, dims,
@@ -174,21 +176,21 @@ ConvProblem make_conv_problem(const char* op, int spatial_dims, const ConvOperan
   const auto all = [&] { return lines(input, weight, output, bias); };
   const auto require_rank = [&](const ConvOperand& operand, const char* meaning) {
     check<ShapeError>(operand.shape.size() == dims + 2, "{}: {} needs {} dimensions {}, got {}{}", op,
-                      operand.role, dims + 2, meaning, operand.shape.size(), all());
+                      operand.role, dims + 2, meaning, operand.shape.size(), all);
   };
   require_rank(input, "[N, C, spatial...]");
   require_rank(weight, "[K, C / groups, kernel...]");
   for (const ConvOperand* other : {&weight, output, bias}) {
     if (other == nullptr) continue;
     check<DeviceError>(other->device == input.device, "{}: {} is on {}, {} on {}{}", op, input.role,
-                       name(input.device), other->role, name(other->device), all());
+                       input.device, other->role, other->device, all);
     check<DTypeError>(
         other->dtype == input.dtype,
         "{}: {} is {}, {} is {}; they must be of one type: convert one, for instance with x.to({}){}", op,
-        input.role, input.dtype, other->role, other->dtype, other->dtype, all());
+        input.role, input.dtype, other->role, other->dtype, other->dtype, all);
   }
   check<DTypeError>(is_floating(input.dtype), "{}: needs floating tensors; convert with to(float32){}", op,
-                    all());
+                    all);
 
   ConvProblem problem;
   problem.spatial_dims = spatial_dims;
@@ -208,22 +210,22 @@ ConvProblem make_conv_problem(const char* op, int spatial_dims, const ConvOperan
   };
   if (problem.in_channels % options.groups != 0 || problem.out_channels % options.groups != 0)
     fail<ShapeError>("{}: groups = {} must divide {} input and {} output channels{}", op, options.groups,
-                     problem.in_channels, problem.out_channels, hint());
+                     problem.in_channels, problem.out_channels, hint);
   check<ShapeError>(*std::min_element(weight.shape.begin(), weight.shape.end()) >= 1,
-                    "{}: every size of the weight must be at least 1{}", op, all());
+                    "{}: every size of the weight must be at least 1{}", op, all);
   if (problem.in_channels / options.groups != weight.shape[1])
     fail<ShapeError>(
         "{}: input has {} channels, but weight {} with groups = {} needs {}; a weight is [K, C / "
         "groups, kernel...]{}",
         op, problem.in_channels, weight.shape, options.groups,
-        checked_multiply(weight.shape[1], options.groups, op), hint());
+        checked_multiply(weight.shape[1], options.groups, op), hint);
   if (bias != nullptr)
-    check<ShapeError>(bias->shape == Shape{problem.out_channels}, "{}: bias needs shape [{}], got {}{}", op,
-                      problem.out_channels, bias->shape, all());
+    check<ShapeError>(bias->shape.size() == 1 && bias->shape[0] == problem.out_channels,
+                      "{}: bias needs shape [{}], got {}{}", op, problem.out_channels, bias->shape, all);
 
   const auto stride = options.stride.expand(spatial_dims, op, "stride");
   const auto dilation = options.dilation.expand(spatial_dims, op, "dilation");
-  const std::vector<int64_t> kernel(weight.shape.begin() + 2, weight.shape.end());
+  const Shape kernel(weight.shape.begin() + 2, weight.shape.end());
   for (const int64_t value : stride)
     check<ValueError>(value >= 1, "{}: stride must be at least 1, got [{}]", op, fmt::join(stride, ", "));
   for (const int64_t value : dilation)
@@ -237,7 +239,7 @@ ConvProblem make_conv_problem(const char* op, int spatial_dims, const ConvOperan
     problem.dilation[d] = dilation[i];
     problem.padding_low[d] = padding[i].first;
     problem.padding_high[d] = padding[i].second;
-    check<ShapeError>(problem.input[d] >= 1, "{}: spatial sizes must be at least 1{}", op, all());
+    check<ShapeError>(problem.input[d] >= 1, "{}: spatial sizes must be at least 1{}", op, all);
     problem.output[d] = conv_output_size(op, problem.input[d], kernel[i], stride[i], padding[i].first,
                                          padding[i].second, dilation[i]);
   }
@@ -260,8 +262,9 @@ ConvProblem make_conv_problem(const char* op, int spatial_dims, const ConvOperan
   const int64_t channels = std::max(problem.in_channels, problem.out_channels);
   product({128, problem.batch, channels, padded[0], padded[1], padded[2]});
   if (output != nullptr)
-    check<ShapeError>(output->shape == problem.output_shape(), "{}: {} needs shape {}, got {}{}", op,
-                      output->role, problem.output_shape(), output->shape, all());
+    check<ShapeError>(
+        output->shape == problem.output_shape(), "{}: {} needs shape {}, got {}{}", op, output->role,
+        [&] { return to_string(problem.output_shape()); }, output->shape, all);
   return problem;
 }
 

@@ -41,6 +41,7 @@ struct ConvProblem {
   bool bias = false;  ///< whether the forward pass adds one
 
   bool operator==(const ConvProblem&) const = default;
+  std::size_t hash() const;
 
   constexpr int64_t group_in() const { return in_channels / groups; }
   constexpr int64_t group_out() const { return out_channels / groups; }
@@ -71,13 +72,15 @@ struct ConvProblem {
 /// A tensor as far as checking needs it: a shape stands for a tensor that is yet to be made.
 struct ConvOperand {
   const char* role;  ///< "input", "weight", ...
-  Shape shape;
+  const Shape& shape;
   DType dtype;
   Device device;
   MemoryFormat format = MemoryFormat::contiguous;
 
   ConvOperand(const char* role, const Tensor& tensor);
-  ConvOperand(const char* role, Shape shape, const Tensor& like);
+  /// The shape outlives the operand.
+  ConvOperand(const char* role, const Shape& shape, const Tensor& like);
+  ConvOperand(const char* role, Shape&& shape, const Tensor& like) = delete;
 };
 
 /// Checks everything and works out the sizes. `op` ("conv2d") begins every message. `output` and `bias` may
@@ -93,10 +96,8 @@ int64_t conv_output_size(const char* op, int64_t input, int64_t kernel, int64_t 
 
 /// The {low, high} widths for each of `dims` dimensions. "same" needs stride 1: low = d(k-1)/2, high = the
 /// rest.
-std::vector<std::pair<int64_t, int64_t>> resolve_padding(const char* op, const Padding& padding,
-                                                         const std::vector<int64_t>& kernel,
-                                                         const std::vector<int64_t>& stride,
-                                                         const std::vector<int64_t>& dilation);
+Padding::List resolve_padding(const char* op, const Padding& padding, const Shape& kernel,
+                              const Shape& stride, const Shape& dilation);
 
 /// The simplest problem with the same elements in the same places, for operands that all lie dense in one
 /// format (weights [K, C/g, kernel...], too), so that only sizes change and nothing moves:

@@ -36,7 +36,7 @@ Tensor masked_scale(const Tensor& x, const Tensor& mask, double scale) {
 /// device and number of threads.
 Tensor dropout_by(const char* op, const Tensor& x, const Shape& mask_shape, MemoryFormat format, double p,
                   bool training, Generator& generator) {
-  check<DTypeError>(is_floating(x.dtype()), "{}: needs a floating type, got {}", op, x.describe());
+  check<DTypeError>(is_floating(x.dtype()), "{}: needs a floating type, got {}", op, x);
   check<ValueError>(p >= 0 && p <= 1, "{}: the probability must be in [0, 1], got {}", op, p);
   if (!training || p == 0) return x;
   const Tensor mask = [&] {
@@ -53,7 +53,7 @@ Tensor dropout(const Tensor& x, Real p, Flag training, Generator& generator) {
 }
 
 Tensor channel_dropout(const Tensor& x, Real p, Flag training, Generator& generator) {
-  check<ShapeError>(x.rank() >= 2, "channel_dropout: needs [N, C, ...], got {}", x.describe());
+  check<ShapeError>(x.rank() >= 2, "channel_dropout: needs [N, C, ...], got {}", x);
   Shape shape(x.shape().size(), 1);
   shape[0] = x.size(0);
   shape[1] = x.size(1);

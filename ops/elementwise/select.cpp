@@ -33,7 +33,7 @@ namespace {
 
 void check_mask(const char* op, const char* what, const Tensor& mask) {
   check<DTypeError>(mask.dtype() == boolean, "{}: the {} must be bool, got {}; compare it first ({} != 0)",
-                    op, what, mask.describe(), what);
+                    op, what, mask, what);
 }
 
 void where_into(const char* op, const Tensor& out, const Tensor& condition, const Tensor& a,

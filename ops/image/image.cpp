@@ -22,7 +22,7 @@ struct Planes {
   int64_t images, channels, height, width;
 
   Planes(const char* op, const Tensor& x, std::size_t numbers) {
-    check<ShapeError>(x.rank() == 4, "{}: needs images [B, C, H, W], got {}", op, x.describe());
+    check<ShapeError>(x.rank() == 4, "{}: needs images [B, C, H, W], got {}", op, x);
     images = x.size(0);
     channels = x.size(1);
     height = x.size(2);
@@ -156,7 +156,7 @@ Tensor erase_boxes(const Tensor& images, std::span<const ImageBox> boxes) {
 Tensor mix_images(const Tensor& images, std::span<const ImageMix> mixes) {
   const RecordOp range("mix_images", images);
   const Planes p("mix_images", images, mixes.size());
-  check<DTypeError>(images.dtype() == float32, "mix_images: needs float32 images, got {}", images.describe());
+  check<DTypeError>(images.dtype() == float32, "mix_images: needs float32 images, got {}", images);
   for (const ImageMix& mix : mixes) {
     check<ValueError>(mix.share >= 0 && mix.share <= 1, "mix_images: a share must be in [0, 1], got {}",
                       mix.share);
@@ -186,9 +186,8 @@ Tensor mix_images(const Tensor& images, std::span<const ImageMix> mixes) {
 Tensor adjust_colors(const Tensor& images, std::span<const ImageColors> colors) {
   const RecordOp range("adjust_colors", images);
   const Planes p("adjust_colors", images, colors.size());
-  check<ShapeError>(p.channels == 3, "adjust_colors: needs 3 channels, got {}", images.describe());
-  check<DTypeError>(images.dtype() == float32, "adjust_colors: needs float32 images, got {}",
-                    images.describe());
+  check<ShapeError>(p.channels == 3, "adjust_colors: needs 3 channels, got {}", images);
+  check<DTypeError>(images.dtype() == float32, "adjust_colors: needs float32 images, got {}", images);
   for (const ImageColors& by : colors)
     for (const float factor : {by.brightness, by.contrast, by.saturation})
       check<ValueError>(std::isfinite(factor), "adjust_colors: factors must be finite, got {}", factor);
@@ -220,7 +219,7 @@ Tensor scale_channels(const Tensor& images, std::span<const float> scale, std::s
   check<ShapeError>(shift.size() == scale.size(), "scale_channels: {} factors, but {} summands", scale.size(),
                     shift.size());
   check<ShapeError>(images.rank() >= 2 && images.size(1) == channels,
-                    "scale_channels: needs [B, {}, ...], got {}", channels, images.describe());
+                    "scale_channels: needs [B, {}, ...], got {}", channels, images);
   const Tensor x = plain(images);
   const Tensor y = empty(x.shape(), {.device = x.device()});
   const int64_t pixels = x.numel() == 0 ? 1 : x.numel() / (x.size(0) * channels);

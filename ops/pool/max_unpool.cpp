@@ -18,7 +18,7 @@ Shape image_shape(const char* op, const Tensor& x, const MaxUnpoolOptions& optio
   const auto strides = options.stride.values().empty() ? kernels : options.stride.expand(dims, op, "stride");
   const auto paddings = options.padding.expand(dims, op, "padding");
   const bool is_given = !options.output_size.values().empty();
-  const auto given = is_given ? options.output_size.expand(dims, op, "output_size") : std::vector<int64_t>{};
+  const auto given = is_given ? options.output_size.expand(dims, op, "output_size") : Shape();
   Shape shape{x.size(0), x.size(1)};
   for (std::size_t d = 0; d < kernels.size(); ++d) {
     check<ValueError>(kernels[d] >= 1, "{}: kernel_size must be at least 1, got {}", op, kernels[d]);

@@ -38,14 +38,14 @@ Tensor unfold(const Tensor& x, const UnfoldOptions& options) {
 
 Tensor fold(const Tensor& columns, const Sizes& output_size, const UnfoldOptions& options) {
   const Call call("fold", {columns});
-  check<ShapeError>(columns.rank() == 3, "fold: needs columns [N, C * taps, L], got {}", columns.describe());
+  check<ShapeError>(columns.rank() == 3, "fold: needs columns [N, C * taps, L], got {}", columns);
   Shape image{columns.size(0), 1};
   image.insert(image.end(), output_size.begin(), output_size.end());
   const ops::ConvProblem p = window_problem("fold", image, options, columns);
   check<ShapeError>(columns.size(1) % p.taps() == 0 && columns.size(2) == p.output_pixels(),
                     "fold: output_size {} has {} windows of {} taps, so columns need [N, C * {}, {}], got {}",
                     to_string(output_size), p.output_pixels(), p.taps(), p.taps(), p.output_pixels(),
-                    columns.describe());
+                    columns);
   image[1] = columns.size(1) / p.taps();
   return call.result(ops::fold_windows(p, columns, image),
                      grad_of(columns, [options](const Tensor& dy) { return unfold(dy, options); }));

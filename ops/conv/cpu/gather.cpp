@@ -92,8 +92,8 @@ Gather first_backward_input_gather(const ConvProblem& problem) {
   return backward_gather(p, backward_dim(p, 0, 0), backward_dim(p, 1, 0), backward_dim(p, 2, 0));
 }
 
-std::vector<int64_t> kernel_taps(const Gather& gather, const Spatial& kernel) {
-  std::vector<int64_t> taps;
+SmallVector<int64_t, 32> kernel_taps(const Gather& gather, const Spatial& kernel) {
+  SmallVector<int64_t, 32> taps;
   for (const GatherDim::Tap& t : gather.dims[0].taps)
     for (const GatherDim::Tap& r : gather.dims[1].taps)
       for (const GatherDim::Tap& s : gather.dims[2].taps)
@@ -113,15 +113,15 @@ int64_t GatherDim::outputs(int64_t length, int64_t most, int64_t source) const {
   return ceil_div(count, ceil_div(count, wanted));
 }
 
-std::vector<GatherDim::Span> GatherDim::spans(int64_t source) const {
+GatherDim::Spans GatherDim::spans(int64_t source) const {
   // A tap is inside from one output pixel on to another.
-  std::vector<int64_t> bounds{0, count};
+  SmallVector<int64_t, 32> bounds{0, count};
   for (const Tap& tap : taps)
     for (const int64_t border : {int64_t{0}, source})
       bounds.push_back(std::clamp<int64_t>(ceil_div(border - tap.offset, source_step), 0, count));
   std::sort(bounds.begin(), bounds.end());
   bounds.erase(std::unique(bounds.begin(), bounds.end()), bounds.end());
-  std::vector<Span> list;
+  Spans list;
   for (std::size_t i = 0; i + 1 < bounds.size(); ++i) {
     const auto taps_before = [&](int64_t border) {
       const auto outside = [&](const Tap& tap) { return source_step * bounds[i] + tap.offset >= border; };
@@ -158,13 +158,12 @@ void GatherPieces::set_sizes(int64_t images, int64_t lines, int64_t columns) {
   image_pixels_ = pixels;
 }
 
-std::vector<GatherPieces::Stretch> GatherPieces::stretches(std::size_t d, int64_t first,
-                                                           int64_t outputs) const {
+GatherPieces::Stretches GatherPieces::stretches(std::size_t d, int64_t first, int64_t outputs) const {
   const GatherDim& dim = gather_.dims[d];
   const int64_t from = dim.source_step * first;
   if (!dim.taps_apart(Spatial{1, lines_, columns_}[d]))
     return {{0, from + dim.low(), dim.source_step * (outputs - 1) + dim.reach(), 1}};
-  std::vector<Stretch> list;
+  Stretches list;
   for (std::size_t t = 0; t < dim.taps.size(); ++t)
     list.push_back({tap_at_[d][t] / pitch_[d], from + dim.taps[t].offset, outputs, dim.source_step});
   return list;

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "pleat/core/base/checked_math.h"
+#include "pleat/core/base/small_vector.h"
 #include "pleat/ops/conv/problem.h"
 
 /// A convolution as a gather: every output pixel sums weighted input pixels at fixed offsets. Forward is one
@@ -29,7 +30,7 @@ struct GatherDim {
   int64_t step = 1;
   int64_t count = 0;  ///< j = 0 ... count-1
   int64_t source_step = 1;
-  std::vector<Tap> taps;  ///< by rising offset
+  SmallVector<Tap, 8> taps;  ///< by rising offset
 
   int64_t low() const { return taps.front().offset; }
   int64_t reach() const { return taps.back().offset - low() + 1; }
@@ -55,7 +56,8 @@ struct GatherDim {
     std::size_t first_tap;
     std::size_t end_tap;
   };
-  std::vector<Span> spans(int64_t source) const;
+  using Spans = SmallVector<Span, 8>;
+  Spans spans(int64_t source) const;
   /// Output pixels of which a tap is inside a source of so many elements: from the first to the second.
   std::pair<int64_t, int64_t> inside(std::size_t tap, int64_t source) const;
 };
@@ -109,13 +111,13 @@ std::vector<Gather> backward_input_gathers(const ConvProblem& problem);
 Gather first_backward_input_gather(const ConvProblem& problem);
 
 /// The kernel's taps in the order in which a gather reads them.
-std::vector<int64_t> kernel_taps(const Gather& gather, const Spatial& kernel);
+SmallVector<int64_t, 32> kernel_taps(const Gather& gather, const Spatial& kernel);
 
 /// The weights in the order in which a gather reads them, and the distances of their elements.
 template <class T>
 struct GatherWeights {
   const T* data;
-  std::vector<int64_t> taps;  ///< of the kernel, in the gather's order
+  SmallVector<int64_t, 32> taps;  ///< of the kernel, in the gather's order
   int64_t tap;
   int64_t source;  ///< channels; this distance or the next is 1
   int64_t result;
@@ -217,13 +219,14 @@ class GatherPieces {
     int64_t count;
     int64_t spacing;
   };
+  using Stretches = SmallVector<Stretch, 8>;
 
   GatherPieces(const Gather& gather, int64_t stride) : gather_(gather), stride_(stride) {}
   /// So that a piece reads about `source_pixels`, for `most` pixels of the result or fewer.
   void choose_sizes(int64_t source_pixels, int64_t most, bool whole_lines = false);
   void set_sizes(int64_t images, int64_t lines, int64_t columns);
   Piece piece(int64_t index) const;
-  std::vector<Stretch> stretches(std::size_t d, int64_t first, int64_t outputs) const;
+  Stretches stretches(std::size_t d, int64_t first, int64_t outputs) const;
   int64_t tap_offset(std::size_t slice, std::size_t row, std::size_t column) const {
     return (tap_at_[0][slice] + tap_at_[1][row] + tap_at_[2][column]) * stride_;
   }
@@ -234,12 +237,12 @@ class GatherPieces {
   Gather gather_;
   int64_t stride_;
   bool in_place_ = false;
-  std::vector<Span> spans_[3];
+  GatherDim::Spans spans_[3];
   int64_t images_ = 1, lines_ = 1, columns_ = 1;  ///< output pixels of a piece
   // Distances in pixels of the buffer, or of the source in place.
   Spatial pitch_{};  ///< of elements
   Spatial step_{};   ///< of output pixels
-  std::vector<int64_t> tap_at_[3];
+  SmallVector<int64_t, 8> tap_at_[3];
   int64_t image_pixels_ = 0;  ///< of one image
 };
 
@@ -263,9 +266,9 @@ template <class Copy, class Clear>
 void GatherPieces::visit(int64_t index, const Copy& copy, const Clear& clear) const {
   const Piece p = piece(index);
   const Spatial& source = gather_.source;
-  const std::vector<Stretch> slices = stretches(0, p.slice, 1);
-  const std::vector<Stretch> lines = stretches(1, p.first_line, p.lines);
-  const std::vector<Stretch> columns = stretches(2, p.first_column, p.columns);
+  const Stretches slices = stretches(0, p.slice, 1);
+  const Stretches lines = stretches(1, p.first_line, p.lines);
+  const Stretches columns = stretches(2, p.first_column, p.columns);
   const auto visit_line = [&](int64_t at, int64_t image, int64_t d, int64_t h) {
     const bool inside = d >= 0 && d < source[0] && h >= 0 && h < source[1];
     const int64_t line = ((image * source[0] + d) * source[1] + h) * source[2];
