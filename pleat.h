@@ -23,6 +23,7 @@
 #include "pleat/core/base/record_function.h"
 #include "pleat/core/base/required.h"
 #include "pleat/core/base/scope.h"
+#include "pleat/core/base/small_vector.h"
 #include "pleat/core/base/terminal.h"
 #include "pleat/core/device/cuda.h"
 #include "pleat/core/files/atomic_file.h"

@@ -160,8 +160,8 @@ class Chooser {
 
 std::string ConvCase::name() const {
   std::string text = "input " + to_string(input) + " weight " + to_string(weight) + " stride " +
-                     to_string(options.stride.values()) + " dilation " +
-                     to_string(options.dilation.values()) + " groups " + std::to_string(options.groups) +
+                     to_string({options.stride.begin(), options.stride.end()}) + " dilation " +
+                     to_string({options.dilation.begin(), options.dilation.end()}) + " groups " + std::to_string(options.groups) +
                      " padding " + options.padding.mode();
   for (const auto& [low, high] : options.padding.sides())
     text.append("{").append(std::to_string(low)).append(", ").append(std::to_string(high)).append("}");

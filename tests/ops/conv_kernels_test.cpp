@@ -209,8 +209,8 @@ void check_on_gpu(const std::string& implementation, std::size_t every) {
 
 ops::ConvProblem problem_with(DType dtype, const ConvOptions& options) {
   const Tensor like = empty({}, {.dtype = dtype});
-  return ops::make_conv_problem("conv2d", 2, {"input", {2, 3, 8, 8}, like}, {"weight", {4, 3, 3, 3}, like},
-                                options);
+  const Shape input{2, 3, 8, 8}, weight{4, 3, 3, 3};
+  return ops::make_conv_problem("conv2d", 2, {"input", input, like}, {"weight", weight, like}, options);
 }
 
 }  // namespace
