@@ -52,6 +52,8 @@ struct Running {
 sigjmp_buf scheduler;
 std::deque<Fiber> fibers;  // deque: they stay where they are
 Fiber* current = nullptr;
+// Those in these states that do not run: a choice among hundreds, made at every access, must not look at all.
+std::vector<Fiber*> ready, idle;
 Running run;
 ThreadPlace outside;
 
@@ -105,12 +107,34 @@ void resume(Fiber& fiber) {
   if (sigsetjmp(scheduler, 0) == 0) siglongjmp(fiber.here, 1);
 }
 
+void make_ready(Fiber& fiber) {
+  fiber.state = State::ready;
+  ready.push_back(&fiber);
+}
+
 /// Lets a fiber take up threads that nobody has begun with.
 void start_threads() {
-  for (Fiber& fiber : fibers)
-    if (fiber.state == State::idle) return resume(fiber);
-  fibers.emplace_back();
-  start_fiber(fibers.back());
+  if (idle.empty()) {
+    fibers.emplace_back();
+    return start_fiber(fibers.back());
+  }
+  Fiber& fiber = *idle.back();
+  idle.pop_back();
+  resume(fiber);
+}
+
+/// Lets a thread go on, or one more begin, until it leaves.
+void run_one(std::size_t choice) {
+  if (choice < ready.size()) {
+    std::swap(ready[choice], ready.back());
+    Fiber& fiber = *ready.back();
+    ready.pop_back();
+    resume(fiber);
+  } else {
+    start_threads();
+  }
+  if (current->state == State::ready) ready.push_back(current);
+  if (current->state == State::idle) idle.push_back(current);
 }
 
 /// Opens the barrier if all threads are at it; ends the process when they cannot meet.
@@ -129,7 +153,7 @@ bool open_barrier() {
     kernel_finding(std::to_string(run.finished) + " threads of a block ended while " +
                    std::to_string(waiting) + " wait at __syncthreads");
   for (Fiber& fiber : fibers)
-    if (fiber.state == State::at_barrier) fiber.state = State::ready;
+    if (fiber.state == State::at_barrier) make_ready(fiber);
   for (auto& [first, array] : run.shared) array.watch.barrier();
   return true;
 }
@@ -155,7 +179,7 @@ bool exchange() {
       if ((mask >> member->lane & 1u) == 0)
         kernel_finding("a shuffle reads from a thread that takes no part in it");
       member->word = words[static_cast<std::size_t>(member->lane)];
-      member->state = State::ready;
+      make_ready(*member);
     }
     any = true;
   }
@@ -170,19 +194,11 @@ void run_block(uint3 block) {
   for (int i = 0; i < threads; ++i) run.unstarted[static_cast<std::size_t>(i)] = i;
   std::shuffle(run.unstarted.begin(), run.unstarted.end(), draw());
   run.shared.clear();
-  std::vector<Fiber*> ready;
   while (run.finished < threads) {
-    ready.clear();
-    for (Fiber& fiber : fibers)
-      if (fiber.state == State::ready) ready.push_back(&fiber);
     // One more choice stands for a thread that has not begun.
     const std::size_t choices = ready.size() + (run.unstarted.empty() ? 0 : 1);
     if (choices > 0) {
-      const std::size_t choice = draw()() % choices;
-      if (choice < ready.size())
-        resume(*ready[choice]);
-      else
-        start_threads();
+      run_one(draw()() % choices);
     } else if (!exchange() && !open_barrier()) {
       kernel_finding(
           "threads of a block wait for each other for ever: some at __syncthreads, others at a shuffle");

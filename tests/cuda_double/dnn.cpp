@@ -62,7 +62,9 @@ void blend(Type type, void* memory, int64_t i, double alpha, double beta, double
 
 /// What is wrong with a call, as cuDNN sees it; CUDNN_STATUS_SUCCESS otherwise.
 cudnnStatus_t check(cudnnBatchNormMode_t mode, const cudnnTensorStruct* x, const cudnnTensorStruct* channels,
-                    double eps) {
+                    double eps, std::initializer_list<const void*> needed) {
+  for (const void* pointer : needed)
+    if (pointer == nullptr) return CUDNN_STATUS_BAD_PARAM;
   if (x == nullptr || channels == nullptr || !x->set || !channels->set) return CUDNN_STATUS_BAD_PARAM;
   if (eps < CUDNN_BN_MIN_EPSILON) return CUDNN_STATUS_BAD_PARAM;
   if (mode == CUDNN_BATCHNORM_PER_ACTIVATION) return CUDNN_STATUS_NOT_SUPPORTED;
@@ -189,22 +191,25 @@ cudnnStatus_t cudnnDeriveBNTensorDescriptor(cudnnTensorDescriptor_t channels, co
 cudnnStatus_t cudnnBatchNormalizationForwardTraining(
     cudnnHandle_t handle, cudnnBatchNormMode_t mode, const void* alpha, const void* beta,
     const cudnnTensorDescriptor_t x_of, const void* x, const cudnnTensorDescriptor_t y_of, void* y,
-    const cudnnTensorDescriptor_t channels, const void* scale, const void* bias, double factor,
-    void* running_mean, void* running_variance, double eps, void* saved_mean, void* saved_rstd) {
+    const cudnnTensorDescriptor_t channels, const void* scale, const void* bias, double, void* running_mean,
+    void* running_variance, double eps, void* saved_mean, void* saved_rstd) {
   const Guard guard(lock());
   const char* const what = "cudnnBatchNormalizationForwardTraining";
   const cudnnContext& own = handle_of(handle, what);
   if (device_error(own.device) != cudaSuccess || fault(&Faults::dnn)) return CUDNN_STATUS_EXECUTION_FAILED;
-  if (const auto status = check(mode, x_of, channels, eps); status != CUDNN_STATUS_SUCCESS) return status;
+  if (const auto status = check(mode, x_of, channels, eps, {alpha, beta, x, y, scale, bias});
+      status != CUDNN_STATUS_SUCCESS)
+    return status;
   if (y_of == nullptr || y_of->sizes != x_of->sizes || y_of->type != x_of->type)
     return CUDNN_STATUS_BAD_PARAM;
+  if ((saved_mean == nullptr) != (saved_rstd == nullptr)) return CUDNN_STATUS_BAD_PARAM;
+  if (running_mean != nullptr || running_variance != nullptr)
+    finding(std::string(what) + ": Pleat keeps running statistics itself");
   require(own, what,
           {{x, x_of},
            {y, y_of},
            {scale, channels},
            {bias, channels},
-           {running_mean, channels},
-           {running_variance, channels},
            {saved_mean, channels},
            {saved_rstd, channels}});
   ++counted().calls_of_libraries;
@@ -231,13 +236,6 @@ cudnnStatus_t cudnnBatchNormalizationForwardTraining(
                });
                std::size_t next = 0;
                out.for_each(c, [&](int64_t i) { blend(out.of.type, y, i, al, be, values[next++]); });
-               if (running_mean != nullptr) {
-                 write_number(type, running_mean, c,
-                              (1 - factor) * read_number(type, running_mean, c) + factor * mean);
-                 write_number(
-                     type, running_variance, c,
-                     (1 - factor) * read_number(type, running_variance, c) + factor * squares / (count - 1));
-               }
                if (saved_mean != nullptr) write_number(type, saved_mean, c, mean);
                if (saved_rstd != nullptr) write_number(type, saved_rstd, c, rstd);
              }
@@ -256,7 +254,9 @@ cudnnStatus_t cudnnBatchNormalizationForwardInference(cudnnHandle_t handle, cudn
   const char* const what = "cudnnBatchNormalizationForwardInference";
   const cudnnContext& own = handle_of(handle, what);
   if (device_error(own.device) != cudaSuccess || fault(&Faults::dnn)) return CUDNN_STATUS_EXECUTION_FAILED;
-  if (const auto status = check(mode, x_of, channels, eps); status != CUDNN_STATUS_SUCCESS) return status;
+  if (const auto status = check(mode, x_of, channels, eps, {alpha, beta, x, y, scale, bias, mean, variance});
+      status != CUDNN_STATUS_SUCCESS)
+    return status;
   if (y_of == nullptr || y_of->sizes != x_of->sizes || y_of->type != x_of->type)
     return CUDNN_STATUS_BAD_PARAM;
   require(
@@ -294,7 +294,11 @@ cudnnStatus_t cudnnBatchNormalizationBackward(
   const char* const what = "cudnnBatchNormalizationBackward";
   const cudnnContext& own = handle_of(handle, what);
   if (device_error(own.device) != cudaSuccess || fault(&Faults::dnn)) return CUDNN_STATUS_EXECUTION_FAILED;
-  if (const auto status = check(mode, x_of, channels, eps); status != CUDNN_STATUS_SUCCESS) return status;
+  if (const auto status =
+          check(mode, x_of, channels, eps,
+                {alpha_data, beta_data, alpha_param, beta_param, x, dy, dx, scale, dscale, dbias});
+      status != CUDNN_STATUS_SUCCESS)
+    return status;
   for (const cudnnTensorStruct* other : {dy_of, dx_of})
     if (other == nullptr || other->sizes != x_of->sizes || other->type != x_of->type)
       return CUDNN_STATUS_BAD_PARAM;

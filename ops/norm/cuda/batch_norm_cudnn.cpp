@@ -39,8 +39,8 @@ class Descriptor {
   cudnnTensorDescriptor_t descriptor_ = nullptr;
 };
 
-/// The persistent mode is the one that is fast for channels-last tensors; its limits on the range of values
-/// make it no choice elsewhere.
+/// The persistent mode may be faster; in contiguous tensors it limits the range of values. cuDNN's own kernel
+/// for channels-last float16 needs the functions ending in Ex, with memory that is kept until backward.
 cudnnBatchNormMode_t mode_of(const BatchNormProblem& problem) {
   const bool rows = problem.view.channels_last && problem.view.pixels > 1;
   return problem.training && rows ? CUDNN_BATCHNORM_SPATIAL_PERSISTENT : CUDNN_BATCHNORM_SPATIAL;
