@@ -150,12 +150,16 @@ struct SampleWeight {
   PLEAT_HOST_DEVICE bool exists(Index first, int k) const { return first + k < maps.taps.divisor(); }
 };
 
+/// What pixels of all images are sorted by.
+template <class Index>
+using PixelKey = std::make_signed_t<Index>;
+
 /// The pixel of all images that a tap is of; one more than there are where it weighs nothing.
 template <class T, class Index>
 struct TapKey {
   Maps<T, Index> maps;
-  int64_t none;
-  int64_t* key;
+  PixelKey<Index> none;
+  PixelKey<Index>* key;
 
   PLEAT_HOST_DEVICE void operator()(int64_t i) const {
     auto m = static_cast<Index>(i);
@@ -163,7 +167,7 @@ struct TapKey {
     maps.split(m, t, p);
     key[i] = maps.weight[i] == 0
                  ? none
-                 : static_cast<int64_t>(maps.image_at(m) * maps.pixels.divisor()) + maps.index[i];
+                 : static_cast<PixelKey<Index>>(maps.image_at(m) * maps.pixels.divisor()) + maps.index[i];
   }
 };
 
@@ -171,10 +175,10 @@ struct TapKey {
 template <class T, class Index>
 struct AddTaps {
   Maps<T, Index> maps;
-  const int64_t* key;
+  const PixelKey<Index>* key;
   const int64_t* order;
   Index n;
-  int64_t none;
+  PixelKey<Index> none;
   LaneArray<Index> dy, dx;
 
   PLEAT_HOST_DEVICE void operator()(int64_t i) const {
@@ -188,7 +192,7 @@ struct AddTaps {
     Index k = maps.groups.divide(c);
     c *= vector_width;
     const Index left = maps.channels - c;
-    const int64_t found = key[k];
+    const PixelKey<Index> found = key[k];
     if (found == none || (k > 0 && key[k - 1] == found)) return;
     T sum[lanes] = {};
     PLEAT_ROLLED
@@ -318,17 +322,18 @@ Tensor sampled_pixels_input(const char* op, const Tensor& dy, const PixelTaps& t
     if (dy.numel() == 0) return cast(dx, dy.dtype());
     if constexpr (with_cuda) {
       const TapSizes s = sizes_of(dy.shape(), shape, taps, format);
-      const Tensor keys = empty({taps.index.numel()}, {.dtype = int64, .device = dy.device()});
-      const int64_t none = s.images * s.pixels;
       Floating::dispatch(dy.dtype(), [&]<class T>(Type<T>) {
         with_maps(s, taps, dy.dtype(), weight.data<T>(), [&]<class Index>(const Maps<T, Index>& maps) {
-          for_each_index(op, dy.device(), keys.numel(), TapKey<T, Index>{maps, none, keys.data<int64_t>()});
+          using Key = PixelKey<Index>;
+          const Tensor keys = empty({taps.index.numel()}, {.dtype = dtype_of<Key>(), .device = dy.device()});
+          const auto none = static_cast<Key>(s.images * s.pixels);
+          for_each_index(op, dy.device(), keys.numel(), TapKey<T, Index>{maps, none, keys.data<Key>()});
           const int bits = static_cast<int>(std::bit_width(static_cast<uint64_t>(none)));
           const OrderedLines runs = order_lines(op, keys, 1, keys.numel(), bits);
           const int64_t groups = lane_groups(s.channels);
           for_each_index(
               op, dy.device(), keys.numel() * groups,
-              AddTaps<T, Index>{maps, runs.keys.data<int64_t>(), runs.order.data<int64_t>(),
+              AddTaps<T, Index>{maps, runs.keys.data<Key>(), runs.order.data<int64_t>(),
                                 static_cast<Index>(keys.numel()), none, LaneArray<Index>(from, 0, groups),
                                 LaneArray<Index>(dx, 0, groups)});
         });
