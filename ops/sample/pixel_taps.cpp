@@ -33,6 +33,15 @@ struct TapSteps {
         point(static_cast<Index>(channels_last ? channels : 1)) {}
 };
 
+/// Calls `f` with the type in which images are stored. Where numbers are large they are of T as they are.
+template <class T, class Index, class F>
+PLEAT_HOST_DEVICE void by_stored_type(DType dtype, const F& f) {
+  if constexpr (std::is_same_v<Index, uint32_t>)
+    as_stored<T>(dtype, f);
+  else
+    f(Type<T>{});
+}
+
 /// What the functors have in common. Index is uint32_t where all numbers are below 2^31, else int64_t.
 template <class T, class Index>
 struct Maps {
@@ -67,7 +76,7 @@ struct SampleElement {
   LaneArray<Index> x, y;
 
   PLEAT_HOST_DEVICE void operator()(int64_t i) const {
-    as_stored<T>(maps.dtype, [&]<class Stored>(Type<Stored>) { point<Stored>(i); });
+    by_stored_type<T, Index>(maps.dtype, [&]<class Stored>(Type<Stored>) { point<Stored>(i); });
   }
 
  private:
@@ -106,7 +115,8 @@ struct SampleWeight {
   T* dw;
 
   PLEAT_HOST_DEVICE void operator()(int64_t i) const {
-    as_stored<T>(maps.dtype, [&]<class Stored>(Type<Stored>) { taps<Stored>(static_cast<Index>(i)); });
+    by_stored_type<T, Index>(maps.dtype,
+                             [&]<class Stored>(Type<Stored>) { taps<Stored>(static_cast<Index>(i)); });
   }
 
  private:
@@ -182,7 +192,7 @@ struct AddTaps {
   LaneArray<Index> dy, dx;
 
   PLEAT_HOST_DEVICE void operator()(int64_t i) const {
-    as_stored<T>(maps.dtype, [&]<class Stored>(Type<Stored>) { pixel<Stored>(i); });
+    by_stored_type<T, Index>(maps.dtype, [&]<class Stored>(Type<Stored>) { pixel<Stored>(i); });
   }
 
  private:
@@ -238,8 +248,16 @@ MemoryFormat loops_format(const Shape& image, MemoryFormat format, const PixelTa
   return image[1] >= 16 && reads_all ? MemoryFormat::channels_last : format;
 }
 
-/// In a type that loops read: kernels of a GPU read half types as they are.
-Tensor read_by_loops(const Tensor& x) { return x.device().is_cpu() ? cast(x, compute_dtype(x.dtype())) : x; }
+/// Whether each tap, and each point of y and of x, in lanes of its channels, can be counted by 32 bits.
+bool counts_small(const TapSizes& s) {
+  const int64_t most = std::max({s.maps * s.taps * s.points, s.maps * s.points, s.images * s.pixels});
+  return lane_groups(s.channels) * lanes * most <= std::numeric_limits<int32_t>::max();
+}
+
+/// In a type that loops read: kernels that count by 32 bits read half types as they are.
+Tensor read_by_loops(const Tensor& x, const TapSizes& s) {
+  return x.device().is_cuda() && counts_small(s) ? x : cast(x, compute_dtype(x.dtype()));
+}
 
 /// The image of each map for the loops of the CPU.
 void name_images(TapSizes& s, const PixelTaps& taps) {
@@ -267,11 +285,8 @@ void with_maps(const TapSizes& s, const PixelTaps& taps, DType dtype, const T* w
                           taps.index.data<int32_t>(),
                           weight};
   };
-  // Each tap, and each point of y and of x, in lanes of its channels.
-  const int64_t most = lane_groups(s.channels) * lanes *
-                       std::max(taps.index.numel(), std::max(s.maps * s.points, s.images * s.pixels));
   if constexpr (std::is_same_v<T, float>)
-    if (most <= std::numeric_limits<int32_t>::max()) return run(maps(uint32_t{}));
+    if (counts_small(s)) return run(maps(uint32_t{}));
   run(maps(int64_t{}));
 }
 
@@ -289,15 +304,15 @@ Tensor sampled_pixels(const char* op, const Tensor& x, const PixelTaps& taps, co
   const MemoryFormat format = loops_format(x.shape(), x.memory_format(), taps);
   Shape shape{taps.index.size(0), x.size(1)};
   shape.insert(shape.end(), points.begin(), points.end());
-  const Tensor from = to_format(read_by_loops(x), format);
+  TapSizes s = sizes_of(shape, x.shape(), taps, format);
+  const Tensor from = to_format(read_by_loops(x, s), format);
   const Tensor weight = to_format(taps.weight, MemoryFormat::contiguous);
   const Tensor y = empty(shape, {.dtype = from.dtype(), .device = x.device(), .format = format});
   const auto result = [&] { return cast(to_format(y, x.memory_format()), x.dtype()); };
   if (y.numel() == 0) return result();
-  TapSizes s = sizes_of(shape, x.shape(), taps, format);
   Floating::dispatch(x.dtype(), [&]<class T>(Type<T>) {
     if (x.device().is_cuda())
-      return with_maps(s, taps, x.dtype(), weight.data<T>(), [&]<class Index>(const Maps<T, Index>& maps) {
+      return with_maps(s, taps, from.dtype(), weight.data<T>(), [&]<class Index>(const Maps<T, Index>& maps) {
         const int64_t groups = lane_groups(s.channels);
         for_each_index(
             op, x.device(), s.maps * s.points * groups,
@@ -314,16 +329,16 @@ Tensor sampled_pixels_input(const char* op, const Tensor& dy, const PixelTaps& t
                             MemoryFormat result_format) {
   const RecordOp range("sampled_pixels_input", dy, taps.weight);
   const MemoryFormat format = loops_format(shape, result_format, taps);
-  const Tensor from = to_format(read_by_loops(dy), format);
+  TapSizes s = sizes_of(dy.shape(), shape, taps, format);
+  const Tensor from = to_format(read_by_loops(dy, s), format);
   const Tensor weight = to_format(taps.weight, MemoryFormat::contiguous);
   const TensorOptions like{.dtype = from.dtype(), .device = dy.device(), .format = format};
   if (dy.numel() == 0 || dy.device().is_cuda()) {
     const Tensor dx = zeros(shape, like);
     if (dy.numel() == 0) return cast(dx, dy.dtype());
     if constexpr (with_cuda) {
-      const TapSizes s = sizes_of(dy.shape(), shape, taps, format);
       Floating::dispatch(dy.dtype(), [&]<class T>(Type<T>) {
-        with_maps(s, taps, dy.dtype(), weight.data<T>(), [&]<class Index>(const Maps<T, Index>& maps) {
+        with_maps(s, taps, from.dtype(), weight.data<T>(), [&]<class Index>(const Maps<T, Index>& maps) {
           using Key = PixelKey<Index>;
           const Tensor keys = empty({taps.index.numel()}, {.dtype = dtype_of<Key>(), .device = dy.device()});
           const auto none = static_cast<Key>(s.images * s.pixels);
@@ -339,10 +354,9 @@ Tensor sampled_pixels_input(const char* op, const Tensor& dy, const PixelTaps& t
         });
       });
     }
-    return dx;
+    return cast(dx, dy.dtype());
   }
   const Tensor dx = empty(shape, like);
-  TapSizes s = sizes_of(dy.shape(), shape, taps, format);
   name_images(s, taps);
   Floating::dispatch(dy.dtype(), [&]<class T>(Type<T>) {
     const auto loops = s.channels_last ? tap_loops::input_rows<T> : tap_loops::input_planes<T>;
@@ -356,12 +370,12 @@ Tensor sampled_pixels_weight(const char* op, const Tensor& dy, const Tensor& x, 
   const MemoryFormat format = loops_format(x.shape(), x.memory_format(), taps);
   const Tensor dw = empty(taps.index.shape(), {.dtype = compute_dtype(x.dtype()), .device = x.device()});
   if (dw.numel() == 0) return dw;
-  const Tensor from = to_format(read_by_loops(x), format);
-  const Tensor gradient = to_format(read_by_loops(dy), format);
   TapSizes s = sizes_of(dy.shape(), x.shape(), taps, format);
+  const Tensor from = to_format(read_by_loops(x, s), format);
+  const Tensor gradient = to_format(read_by_loops(dy, s), format);
   Floating::dispatch(x.dtype(), [&]<class T>(Type<T>) {
     if (x.device().is_cuda())
-      return with_maps<T>(s, taps, x.dtype(), nullptr, [&]<class Index>(const Maps<T, Index>& maps) {
+      return with_maps<T>(s, taps, from.dtype(), nullptr, [&]<class Index>(const Maps<T, Index>& maps) {
         const int64_t parts = ceil_div(s.taps, int64_t{SampleWeight<T, Index>::together});
         for_each_index(
             op, x.device(), s.maps * parts * s.points,
