@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <type_traits>
 
+#include "pleat/core/kernels/load_as.h"
 #include "pleat/core/tensor/convert.h"
 #include "pleat/core/tensor/tensor.h"
 
@@ -37,6 +38,21 @@ class NumberArray {
       }
     }
     reinterpret_cast<T*>(base_)[i] = value;
+  }
+  /// `width` of them from `i` on: 1, or vector_width at a multiple of that.
+  template <int width>
+  PLEAT_HOST_DEVICE void load(int64_t i, T* values) const {
+    if constexpr (width == 1)
+      values[0] = load(i);
+    else
+      load_vector(values, base_, i, dtype_);
+  }
+  template <int width>
+  PLEAT_HOST_DEVICE void store(int64_t i, const T* values) const {
+    if constexpr (width == 1)
+      store(i, values[0]);
+    else
+      store_vector(values, base_, i, dtype_);
   }
 
  private:

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <cstring>
 #include <initializer_list>
+#include <type_traits>
 #include <vector>
 
 #include <cub/device/device_select.cuh>
@@ -103,14 +104,14 @@ struct ScatterRun {
 };
 
 /// Folded into y [outer, rows, inner] are, for each run of equal sorted keys, the rows of values
-/// [outer, n, inner] that the order names, in its order. A call is an element of a row of values; the one at
-/// the head of a run does the work.
-template <class T, class Fold>
+/// [outer, n, inner] that the order names, in its order. A call is `width` neighbours of a row of values;
+/// those at the head of a run do the work.
+template <class T, class Fold, int width>
 struct FoldRun {
   const int64_t* key;
   const int64_t* order;
   int64_t rows;
-  FastDivider n, inner;
+  FastDivider n, inner;  ///< `width` at once
   NumberArray<T> values;
   NumberArray<T> y;
   Fold fold;
@@ -121,22 +122,31 @@ struct FoldRun {
     const int64_t o = n.divide(k);
     const int64_t row = key[k];
     if (k > 0 && key[k - 1] == row) return;
-    const int64_t at = (o * rows + row) * inner.divisor() + j;
-    T result = y.load(at);
-    const auto value = [&](int64_t m) {
-      return values.load((o * n.divisor() + order[m]) * inner.divisor() + j);
+    const int64_t at = ((o * rows + row) * inner.divisor() + j) * width;
+    T result[width];
+    y.template load<width>(at, result);
+    const auto load = [&](int64_t m, T* value) {
+      values.template load<width>(((o * n.divisor() + order[m]) * inner.divisor() + j) * width, value);
+    };
+    const auto add = [&](const T* value) {
+      PLEAT_UNROLL
+      for (int lane = 0; lane < width; ++lane) result[lane] = fold(result[lane], value[lane]);
     };
     // Of a long run, as of a padding token, several are waited for together.
     constexpr int64_t at_once = 8;
     for (; k + at_once <= n.divisor() && key[k + at_once - 1] == row; k += at_once) {
-      T some[at_once];
+      T some[at_once][width];
       PLEAT_UNROLL
-      for (int64_t m = 0; m < at_once; ++m) some[m] = value(k + m);
+      for (int64_t m = 0; m < at_once; ++m) load(k + m, some[m]);
       PLEAT_UNROLL
-      for (int64_t m = 0; m < at_once; ++m) result = fold(result, some[m]);
+      for (int64_t m = 0; m < at_once; ++m) add(some[m]);
     }
-    for (; k < n.divisor() && key[k] == row; ++k) result = fold(result, value(k));
-    y.store(at, result);
+    for (; k < n.divisor() && key[k] == row; ++k) {
+      T value[width];
+      load(k, value);
+      add(value);
+    }
+    y.template store<width>(at, result);
   }
 };
 
@@ -229,18 +239,24 @@ T* bits(const Tensor& t) {
 }
 
 /// Folds rows by their sorted keys.
-template <class T, class Fold>
+template <class T, int width = 1, class Fold>
 void fold_runs(const char* op, const OrderedLines& runs, const Tensor& values, const Tensor& y, int64_t rows,
                int64_t inner, Fold fold) {
-  const FoldRun<T, Fold> functor{runs.keys.data<int64_t>(),
-                                 runs.order.data<int64_t>(),
-                                 rows,
-                                 FastDivider(runs.keys.numel()),
-                                 FastDivider(inner),
-                                 NumberArray<T>(values),
-                                 NumberArray<T>(y),
-                                 fold};
-  launch_indices(op, y.device(), values.numel(), functor);
+  const FoldRun<T, Fold, width> functor{runs.keys.data<int64_t>(),
+                                        runs.order.data<int64_t>(),
+                                        rows,
+                                        FastDivider(runs.keys.numel()),
+                                        FastDivider(inner / width),
+                                        NumberArray<T>(values),
+                                        NumberArray<T>(y),
+                                        fold};
+  launch_indices(op, y.device(), values.numel() / width, functor);
+}
+
+/// Whether rows of so many elements, one behind the other, are a FoldRun's of vectors.
+bool consists_of_vectors(const Tensor& t, int64_t inner) {
+  const auto bytes = static_cast<std::uintptr_t>(vector_width * size_of(t.dtype()));
+  return inner % vector_width == 0 && reinterpret_cast<std::uintptr_t>(t.raw()) % bytes == 0;
 }
 
 /// Calls f(Type<T>{}) with the widest T of which rows of so many bytes consist, from all these addresses on.
@@ -318,8 +334,12 @@ void index_add_cuda(const Tensor& y, const Tensor& indices, const Tensor& values
                     int64_t inner) {
   if (values.numel() == 0) return;
   const OrderedLines runs = order_lines("index_add", indices, 1, indices.numel(), bits_of(rows));
-  Numbers::dispatch(
-      y.dtype(), [&]<class T>(Type<T>) { fold_runs<T>("index_add", runs, values, y, rows, inner, Plus{}); });
+  Numbers::dispatch(y.dtype(), [&]<class T>(Type<T>) {
+    if constexpr (std::is_same_v<T, float>)
+      if (consists_of_vectors(values, inner) && consists_of_vectors(y, inner))
+        return fold_runs<T, vector_width>("index_add", runs, values, y, rows, inner, Plus{});
+    fold_runs<T>("index_add", runs, values, y, rows, inner, Plus{});
+  });
 }
 
 void one_hot_cuda(const Tensor& indices, int64_t classes, const Tensor& y) {

@@ -142,7 +142,8 @@ void index_add_into(const Tensor& x, int64_t dim, const Tensor& index, const Ten
   const DType dtype = compute_dtype(x.dtype());
   const Around around(x, along);
   const Tensor y = around.rows_of(x);
-  if (y.raw() != x.raw() || x.dtype() != dtype) {
+  // A GPU's kernel adds to half types as they are.
+  if (y.raw() != x.raw() || (x.dtype() != dtype && x.device().is_cpu())) {
     const Tensor sums = x.dtype() == dtype ? copy(x) : cast(x, dtype);
     index_add_into(sums, dim, index, source);
     return copy_into(x, sums);
@@ -154,7 +155,6 @@ void index_add_into(const Tensor& x, int64_t dim, const Tensor& index, const Ten
   const int64_t inner = around.inner;
   if constexpr (with_cuda)
     if (x.device().is_cuda()) {
-      // The kernel reads half types as they are.
       const bool reads = compute_dtype(given.dtype()) == dtype;
       x.begin_write();
       index_add_cuda(y, indices, around.rows_of(reads ? given : cast(given, dtype)), n, inner);

@@ -8,6 +8,7 @@
 
 #include "pleat/core/base/checked_math.h"
 #include "pleat/core/base/record_function.h"
+#include "pleat/core/kernels/dispatch_size.h"
 #include "pleat/core/kernels/for_each_index.h"
 #include "pleat/core/tensor/copy.h"
 #include "pleat/core/tensor/create.h"
@@ -150,19 +151,46 @@ Tensor max_pool_backward(const char* op, const Tensor& dy, const Tensor& indices
   return cast(dx, dy.dtype());
 }
 
+Tensor places_in_windows(const char* op, const Tensor& indices, const WindowRules& windows,
+                         MemoryFormat format) {
+  const bool overlap = std::any_of(windows.begin(), windows.end(), [](const WindowRule& rule) {
+    return rule.outputs > 1 && rule.stride < rule.kernel;
+  });
+  const bool integers = !is_floating(indices.dtype()) && indices.dtype() != boolean;
+  if (!indices.device().is_cuda() || !integers || overlap || !counts_small(indices, windows)) return {};
+  const Tensor given = to_format(cast(indices, int64), format);
+  const Tensor places = empty(given.shape(), {.dtype = int32, .device = given.device(), .format = format});
+  const Tensor outside = zeros({1}, {.dtype = int32, .device = given.device()});
+  for_parts<int32_t>(windows, places, format, {given},
+                     [&](int64_t first, int64_t groups, int64_t calls, const PoolPixels<uint32_t>& each) {
+                       const PlacesInWindow functor{each,
+                                                    steps_as<uint32_t>(given),
+                                                    LaneArray<uint32_t>(given, first, groups),
+                                                    LaneArray<uint32_t>(places, first, groups),
+                                                    windows[0].inputs * windows[1].inputs * windows[2].inputs,
+                                                    Divider<uint32_t>(windows[1].inputs),
+                                                    Divider<uint32_t>(windows[2].inputs),
+                                                    outside.data<int32_t>()};
+                       for_each_index(op, given.device(), calls, functor);
+                     });
+  return outside.item<int32_t>() == 0 ? places : Tensor();
+}
+
 Tensor max_pool_gather(const char* op, const Tensor& x, const Tensor& indices) {
   const RecordOp range(op, "_gather", x, indices);
   const MemoryFormat format = x.memory_format();
-  const Tensor places = to_format(indices, format);
-  const Tensor from = to_format(cast(x, compute_dtype(x.dtype())), format);
-  const Tensor y = empty(indices.shape(), {.dtype = from.dtype(), .device = x.device(), .format = format});
-  dispatch_types(from.dtype(), places.dtype(), [&]<class T, class Index>(Type<T>, Type<Index>) {
-    const MaxPoolGather<T, Index> functor{plane_steps(from, format == MemoryFormat::channels_last),
-                                          PixelOrder(y, format), from.data<T>(), places.data<Index>(),
-                                          y.data<T>()};
+  const Tensor places = to_format(indices, format), from = to_format(x, format);
+  const Tensor y = empty(indices.shape(), {.dtype = x.dtype(), .device = x.device(), .format = format});
+  dispatch_size(x.dtype(), [&]<class T>(Type<T>) {
+    const MaxPoolGather<T> functor{plane_steps(from, format == MemoryFormat::channels_last),
+                                   PixelOrder(y, format),
+                                   reinterpret_cast<const T*>(from.raw()),
+                                   places.dtype() == int32 ? places.data<int32_t>() : nullptr,
+                                   places.dtype() == int32 ? nullptr : places.data<int64_t>(),
+                                   reinterpret_cast<T*>(y.raw())};
     for_each_index(op, y.device(), y.numel(), functor);
   });
-  return cast(y, x.dtype());
+  return y;
 }
 
 }  // namespace pleat::ops

@@ -81,4 +81,14 @@ Tensor max_pool_backward(const char* op, const Tensor& dy, const Tensor& indices
 /// is -1.
 Tensor max_pool_gather(const char* op, const Tensor& x, const Tensor& indices);
 
+/// Indices [N, C, spatial...], one for each window, as max_pool_backward takes them, dense in
+/// `format`: where windows do not overlap and each index lies in its own, so that no two name one place.
+/// Undefined elsewhere, and always on the CPU, which has no use for it. The host waits for the GPU.
+Tensor places_in_windows(const char* op, const Tensor& indices, const WindowRules& windows,
+                         MemoryFormat format);
+
+/// max_pool_backward on the tape: scattering by indices and gathering by them are each other's adjoint.
+Tensor scatter_to_windows(const char* op, const Tensor& x, const Tensor& indices, const WindowRules& windows,
+                          const Shape& shape, MemoryFormat format);
+
 }  // namespace pleat::ops

@@ -293,18 +293,55 @@ struct MaxPoolScatter {
 };
 
 /// The other way: one element of y a call, which gets what its index names in x. i counts as y and the
-/// indices lie in memory.
-template <class T, class Index>
+/// indices lie in memory. T is of an element's size.
+template <class T>
 struct MaxPoolGather {
   PlaneSteps in;
   PixelOrder order;
   const T* x;
-  const Index* indices;
+  const int32_t* indices;
+  const int64_t* wide;  ///< the indices, where they are of 64 bits
   T* y;
 
   PLEAT_HOST_DEVICE void operator()(int64_t i) const {
     const Pixel pixel = order.at(i);
-    y[i] = indices[i] >= 0 ? x[in.at(pixel.image, pixel.channel, indices[i])] : T(0);
+    const int64_t place = wide == nullptr ? indices[i] : wide[i];
+    y[i] = place >= 0 ? x[in.at(pixel.image, pixel.channel, place)] : T(0);
+  }
+};
+
+/// The indices of a window, counted by 32 bits; 1 in `outside` where one is not in the window.
+struct PlacesInWindow {
+  PoolPixels<uint32_t> windows;
+  std::array<uint32_t, 5> index_step;
+  LaneArray<uint32_t> indices, places;
+  int64_t pixels;                   ///< of the image
+  Divider<uint32_t> height, width;  ///< likewise
+  int32_t* outside;
+
+  PLEAT_HOST_DEVICE void operator()(int64_t i) const {
+    const PixelOf<uint32_t> window = windows.at(i);
+    const uint32_t left = windows.channels - window.channel;
+    const auto [d, h, w] = window.at;
+    const int32_t first[3] = {windows.depth.begin(d), windows.height.begin(h), windows.width.begin(w)};
+    const int32_t end[3] = {windows.depth.end(d), windows.height.end(h), windows.width.end(w)};
+    int64_t index[lanes];
+    indices.load<int64_t>(window.offset(index_step), left, index);
+    int32_t place[lanes];
+    bool inside = true;
+    PLEAT_UNROLL
+    for (int k = 0; k < lanes; ++k) {
+      inside = inside && index[k] >= 0 && index[k] < pixels;
+      auto column = static_cast<uint32_t>(index[k]);
+      place[k] = static_cast<int32_t>(column);
+      uint32_t row = width.divide(column);
+      const auto plane = static_cast<int32_t>(height.divide(row));
+      const auto y = static_cast<int32_t>(row), x = static_cast<int32_t>(column);
+      inside = inside && plane >= first[0] && plane < end[0] && y >= first[1] && y < end[1] &&
+               x >= first[2] && x < end[2];
+    }
+    places.store<int32_t>(window.offset(windows.result_step), left, place);
+    if (!inside) *outside = 1;  // all writers write the same
   }
 };
 

@@ -5,21 +5,27 @@
 #include "pleat/core/tensor/create.h"
 #include "pleat/ops/index/index.h"
 #include "pleat/ops/index/indices.h"
+#include "pleat/ops/pool/kernels.h"
 #include "pleat/ops/pool/pool.h"
 #include "pleat/ops/shape/shape.h"
 
 namespace pleat {
 namespace {
 
-/// Of the image [N, C, spatial...] that x was pooled from.
-Shape image_shape(const char* op, const Tensor& x, const MaxUnpoolOptions& options) {
+/// The image [N, C, spatial...] that x was pooled from.
+struct Image {
+  Shape shape;
+  ops::WindowRules windows;  ///< in it
+};
+
+Image image_of(const char* op, const Tensor& x, const MaxUnpoolOptions& options) {
   const int64_t dims = x.rank() - 2;
   const auto kernels = options.kernel_size.get().expand(dims, op, "kernel_size");
   const auto strides = options.stride.values().empty() ? kernels : options.stride.expand(dims, op, "stride");
   const auto paddings = options.padding.expand(dims, op, "padding");
   const bool is_given = !options.output_size.values().empty();
   const auto given = is_given ? options.output_size.expand(dims, op, "output_size") : Shape();
-  Shape shape{x.size(0), x.size(1)};
+  Image image{{x.size(0), x.size(1)}, {}};
   for (std::size_t d = 0; d < kernels.size(); ++d) {
     check<ValueError>(kernels[d] >= 1, "{}: kernel_size must be at least 1, got {}", op, kernels[d]);
     check<ValueError>(strides[d] >= 1, "{}: stride must be at least 1, got {}", op, strides[d]);
@@ -38,9 +44,14 @@ Shape image_shape(const char* op, const Tensor& x, const MaxUnpoolOptions& optio
                         "{}: output_size must be within less than a stride of {}, which is {}, in spatial "
                         "dimension {}, got {}",
                         op, strides[d], size, d, given[d]);
-    shape.push_back(is_given ? given[d] : size);
+    image.shape.push_back(is_given ? given[d] : size);
+    image.windows[3 - kernels.size() + d] = {.inputs = image.shape.back(),
+                                             .outputs = n,
+                                             .kernel = kernels[d],
+                                             .stride = strides[d],
+                                             .padding = paddings[d]};
   }
-  return shape;
+  return image;
 }
 
 Tensor unpool(const char* op, const Tensor& x, const Tensor& indices, const MaxUnpoolOptions& options) {
@@ -53,13 +64,17 @@ Tensor unpool(const char* op, const Tensor& x, const Tensor& indices, const MaxU
                     x.shape(), indices.shape());
   check<DeviceError>(indices.device() == x.device(), "{}: the indices must be on {} like the input, got {}",
                      op, x.device(), indices.device());
-  const Shape shape = image_shape(op, x, options);
+  const auto [shape, windows] = image_of(op, x, options);
   int64_t pixels = 1, places = 1;
   for (std::size_t d = 2; d < shape.size(); ++d) {
     pixels = checked_multiply(pixels, shape[d], op);
     places *= x.shape()[d];
   }
   const Shape planes{shape[0], shape[1], pixels};
+  if (x.numel() > 0 && ops::IndicesAreChecked::current() == nullptr)
+    if (const Tensor inside = ops::places_in_windows(op, indices, windows, x.memory_format());
+        inside.defined())
+      return call.gives(ops::scatter_to_windows(op, x, inside, windows, shape, x.memory_format()));
   const Tensor index = ops::checked_indices(
       op, reshape(ops::integer_indices(op, indices), {shape[0], shape[1], places}), 2, planes);
   const ops::IndicesAreChecked checked(ops::IndicesAreChecked::Sign::not_negative);

@@ -23,19 +23,10 @@ using ops::WindowRules;
 
 Tensor gather(const char* op, const Tensor& x, const Tensor& indices, const WindowRules& windows);
 
-/// Scattering by indices and gathering by them are each other's adjoint.
-Tensor scatter(const char* op, const Tensor& dy, const Tensor& indices, const WindowRules& windows,
-               const Shape& shape, MemoryFormat format) {
-  return record(std::string(op) + "_backward",
-                ops::max_pool_backward(op, dy, indices, windows, shape, format),
-                {grad_of(dy, [op, indices = saved(indices), windows](const Tensor& d) {
-                  return gather(op, d, *indices, windows);
-                })});
-}
-
 Derivative scatter_to(const char* op, const Tensor& x, const Tensor& indices, const WindowRules& windows) {
-  return grad_of(x, [op, indices = saved(indices), windows, shape = x.shape(), format = x.memory_format()](
-                        const Tensor& d) { return scatter(op, d, *indices, windows, shape, format); });
+  return grad_of(
+      x, [op, indices = saved(indices), windows, shape = x.shape(), format = x.memory_format()](
+             const Tensor& d) { return ops::scatter_to_windows(op, d, *indices, windows, shape, format); });
 }
 
 Tensor gather(const char* op, const Tensor& x, const Tensor& indices, const WindowRules& windows) {
@@ -134,6 +125,14 @@ Tensor with_rank(const char* op, int64_t dims, Tensor (*pool)(const char*, const
 }
 
 }  // namespace
+
+Tensor ops::scatter_to_windows(const char* op, const Tensor& x, const Tensor& indices,
+                               const WindowRules& windows, const Shape& shape, MemoryFormat format) {
+  return record(std::string(op) + "_backward", max_pool_backward(op, x, indices, windows, shape, format),
+                {grad_of(x, [op, indices = saved(indices), windows](const Tensor& d) {
+                  return gather(op, d, *indices, windows);
+                })});
+}
 
 MaxPoolWithIndices max_pool_with_indices(const Tensor& x, const MaxPoolOptions& options) {
   const std::vector<PoolDim> dims = dims_of("max_pool", x, options);

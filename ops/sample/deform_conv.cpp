@@ -113,11 +113,12 @@ Tensor deform_conv2d(const Tensor& any_x, const Tensor& any_offset, const Tensor
                             .mode = GridMode::linear,
                             .padding = GridPadding::zeros,
                             .in_pixels = true};
-  const Tensor images = reshape(cast(x, compute), {maps, channels / s.offset_groups, x.size(2), x.size(3)});
+  const bool masked = options.mask.defined();  // and rounded once, after that
+  const Tensor images =
+      reshape(masked ? cast(x, compute) : x, {maps, channels / s.offset_groups, x.size(2), x.size(3)});
   Tensor columns =
       sample_points(op, images, reshape(at, {maps, s.taps() * s.places(), 2}), rule, {s.taps(), s.places()});
-  if (options.mask.defined())
-    columns = columns * reshape(cast(options.mask, compute), {maps, 1, s.taps(), s.places()});
+  if (masked) columns = columns * reshape(cast(options.mask, compute), {maps, 1, s.taps(), s.places()});
 
   const int64_t depth = weight.size(1) * s.taps(), filters = weight.size(0);
   columns = reshape(cast(columns, x.dtype()), {batch, s.groups, depth, s.places()});

@@ -50,7 +50,6 @@ Tensor centres(int64_t n, bool align_corners, const TensorOptions& options) {
 
 Tensor grid_sample(const Tensor& x, const Tensor& grid, const GridSampleOptions& options) {
   check_operands(x, grid, options);
-  const DType compute = compute_dtype(x.dtype());
   const ops::PlaceRule rule{.sizes = Shape(x.shape().begin() + 2, x.shape().end()),
                             .mode = options.mode,
                             .padding = options.padding,
@@ -59,8 +58,9 @@ Tensor grid_sample(const Tensor& x, const Tensor& grid, const GridSampleOptions&
   int64_t places = 1;
   for (const int64_t size : points) places = checked_multiply(places, size, op);
   const Call call(op, {x, grid});
-  const Tensor at = reshape(cast(grid, compute), {x.size(0), places, std::ssize(rule.sizes)});
-  return call.gives(cast(sample_points(op, cast(x, compute), at, rule, points), x.dtype()));
+  const Tensor at =
+      reshape(cast(grid, compute_dtype(x.dtype())), {x.size(0), places, std::ssize(rule.sizes)});
+  return call.gives(sample_points(op, x, at, rule, points));
 }
 
 Tensor affine_grid(const Tensor& theta, const Sizes& size, Flag align_corners) {

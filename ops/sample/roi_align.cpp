@@ -61,13 +61,14 @@ Bin bin_of(double start, double width, double samples, int64_t size) {
   return bin;
 }
 
-/// The bins of all boxes along one dimension, as pixels and weights [K, taps, bins].
+/// The bins of all boxes along one dimension, as pixels and weights [K, taps, bins]; `step`: from a pixel to
+/// the next.
 struct Lines {
   int64_t taps = 1;  ///< the most of a bin
   Tensor pixel, weight;
 };
 
-Lines lines_of(const std::vector<Bin>& all, int64_t boxes, int64_t bins, TensorOptions like) {
+Lines lines_of(const std::vector<Bin>& all, int64_t boxes, int64_t bins, int64_t step, TensorOptions like) {
   Lines lines;
   for (const Bin& bin : all) lines.taps = std::max(lines.taps, std::ssize(bin));
   const int64_t count = checked_multiply(boxes * bins, lines.taps, op);
@@ -79,7 +80,7 @@ Lines lines_of(const std::vector<Bin>& all, int64_t boxes, int64_t bins, TensorO
       const Bin& bin = all[static_cast<std::size_t>(k * bins + b)];
       for (int64_t t = 0; t < std::ssize(bin); ++t) {
         const auto at = static_cast<std::size_t>((k * lines.taps + t) * bins + b);
-        pixels[at] = bin[static_cast<std::size_t>(t)].pixel;
+        pixels[at] = bin[static_cast<std::size_t>(t)].pixel * static_cast<int32_t>(step);
         weights[at] = bin[static_cast<std::size_t>(t)].weight;
       }
     }
@@ -152,21 +153,21 @@ Tensor roi_align(const Tensor& x, const Tensor& any_boxes, const RoiAlignOptions
   {
     const NoGrad constants;
     (void)checked_multiply(checked_multiply(bins[0], bins[1], op), count, op);
-    const Lines rows = lines_of(bins_of(boxes, 2, bins[0], x.size(2), options), count, bins[0], like);
-    const Lines columns = lines_of(bins_of(boxes, 1, bins[1], x.size(3), options), count, bins[1], like);
+    const Lines rows =
+        lines_of(bins_of(boxes, 2, bins[0], x.size(2), options), count, bins[0], x.size(3), like);
+    const Lines columns = lines_of(bins_of(boxes, 1, bins[1], x.size(3), options), count, bins[1], 1, like);
     const auto joined = [&](const Tensor& row, const Tensor& column, auto join) {
       return reshape(join(reshape(row, {count, rows.taps, 1, bins[0], 1}),
                           reshape(column, {count, 1, columns.taps, 1, bins[1]})),
                      {count, rows.taps * columns.taps, bins[0] * bins[1]});
     };
-    taps.index =
-        joined(rows.pixel * x.size(3), columns.pixel, [](const Tensor& a, const Tensor& b) { return a + b; });
+    taps.index = joined(rows.pixel, columns.pixel, [](const Tensor& a, const Tensor& b) { return a + b; });
     taps.weight = joined(rows.weight, columns.weight, [](const Tensor& a, const Tensor& b) { return a * b; });
     std::vector<int64_t> images;
     for (std::size_t k = 0; k < boxes.size(); k += 5) images.push_back(static_cast<int64_t>(boxes[k]));
     taps.image = from_vector(images, {count}, x.device());
   }
-  return call.gives(cast(weighted_pixels(op, cast(x, like.dtype), taps, bins), x.dtype()));
+  return call.gives(weighted_pixels(op, x, taps, bins));
 }
 
 }  // namespace pleat

@@ -13,7 +13,8 @@ namespace pleat {
 /// images of the taps later.
 Tensor weighted_pixels(const char* op, const Tensor& x, const ops::PixelTaps& taps, const Shape& points);
 
-/// x [N, C, spatial...] at places [M, P, dims] (ops/sample/place_taps.h), both of float32 or float64:
+/// Floating x [N, C, spatial...] at places [M, P, dims] (ops/sample/place_taps.h) of the type in which x's is
+/// computed:
 /// [M, C, points...] in x's memory format, P being the number of points. `image` (int64 [M]) says which image
 /// a map is of; undefined: map m of image m. Nobody must change it later. Differentiable in x and the places,
 /// to any order.

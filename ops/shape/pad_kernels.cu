@@ -128,15 +128,17 @@ struct GradientAxis {
   std::make_signed_t<Index> padded = 1, before = 0;
 };
 
-/// `lanes` places of the outermost dimensions of dx a call, where these are not padded. Each is the sum over
-/// the places that had read it, in the order in which these lie in dy's memory.
-template <class T, class Index, int most_axes>
+/// `lanes` places of the outermost dimensions of dx a call, where these are not padded, and `width`
+/// neighbours at each. They are sums over the places that had read them, in the order in which these lie in
+/// dy's memory.
+template <class T, class Index, int most_axes, int width>
 struct PadBackwardElement {
-  static constexpr int64_t lanes = 8;
+  static constexpr int64_t lanes = width == 1 ? 8 : 4;
   using Signed = std::make_signed_t<Index>;
-  std::array<GradientAxis<Index>, most_axes> axis;  ///< from dy's densest on, without the outermost of dx
+  std::array<GradientAxis<Index>, most_axes> axis;  ///< from dy's densest on, without the outermost of dx;
+                                                    ///< `width` neighbours of dx count as one
   int axes;
-  Divider<Index> inner;  ///< elements of dx of these
+  Divider<Index> inner;  ///< elements of dx of these, `width` as one
   Index outer, groups;   ///< places of the outermost; ceil(outer / lanes)
   Index outer_step;      ///< of dy
   PadMode mode;
@@ -169,7 +171,7 @@ struct PadBackwardElement {
       at[d] = readers[d].first();
       more = more && !readers[d].is_end(at[d]);
     }
-    T sum[lanes] = {};
+    T sum[lanes][width] = {};
     PLEAT_ROLLED
     while (more) {
       Index offset = 0;
@@ -179,7 +181,11 @@ struct PadBackwardElement {
       PLEAT_UNROLL
       for (int k = 0; k < lanes; ++k) {
         const Index lane = first + static_cast<Index>(k) * groups;
-        if (lane < outer) sum[k] += convert<T>(from[offset + lane * outer_step]);
+        if (lane >= outer) continue;
+        const auto read =
+            *reinterpret_cast<const Vector<Stored, width>*>(from + (offset + lane * outer_step));
+        PLEAT_UNROLL
+        for (int j = 0; j < width; ++j) sum[k][j] += convert<T>(read.lane[j]);
       }
       more = false;
       PLEAT_UNROLL
@@ -193,7 +199,11 @@ struct PadBackwardElement {
     PLEAT_UNROLL
     for (int k = 0; k < lanes; ++k) {
       const Index lane = first + static_cast<Index>(k) * groups;
-      if (lane < outer) to[place + lane * inner.divisor()] = convert<Stored>(sum[k]);
+      if (lane >= outer) continue;
+      Vector<Stored, width> written;
+      PLEAT_UNROLL
+      for (int j = 0; j < width; ++j) written.lane[j] = convert<Stored>(sum[k][j]);
+      reinterpret_cast<Vector<Stored, width>*>(to)[place + lane * inner.divisor()] = written;
     }
   }
 };
@@ -342,11 +352,21 @@ void pad_backward_cuda(const Tensor& dx, const Tensor& dy, const std::vector<Pad
   int64_t reach = dx.numel();
   for (std::size_t d = 0; d < widths.size(); ++d)
     reach = std::max({reach, dy.shape()[d] * dy.strides()[d], dx.shape()[d] + std::abs(widths[d].before)});
-  const auto launch = [&]<class T, class Index, int most>(std::integral_constant<int, most>, Type<T>, Index) {
-    using Functor = PadBackwardElement<T, Index, most>;
+  // Whether neighbours that are not padded can be moved as vectors.
+  const auto by_vectors = [&] {
+    if (order.empty()) return false;
+    const std::size_t d = order[0];
+    return dx.strides()[d] == 1 && dx.shape()[d] == dy.shape()[d] && widths[d].before == 0 &&
+           moved_together(dx, static_cast<int64_t>(d), vector_width) == vector_width &&
+           moved_together(dy, static_cast<int64_t>(d), vector_width) == vector_width;
+  };
+  const auto launch = [&]<class T, class Index, int most, int width>(std::integral_constant<int, most>,
+                                                                     std::integral_constant<int, width>,
+                                                                     Type<T>, Index) {
+    using Functor = PadBackwardElement<T, Index, most, width>;
     Functor functor{.axis = {},
                     .axes = static_cast<int>(order.size()),
-                    .inner = Divider<Index>(dx.numel() / outer),
+                    .inner = Divider<Index>(dx.numel() / outer / width),
                     .outer = static_cast<Index>(outer),
                     .groups = static_cast<Index>(ceil_div(outer, Functor::lanes)),
                     .outer_step = static_cast<Index>(outer_step),
@@ -357,19 +377,25 @@ void pad_backward_cuda(const Tensor& dx, const Tensor& dy, const std::vector<Pad
     for (std::size_t k = 0; k < order.size(); ++k) {
       const std::size_t d = order[k];
       using Signed = std::make_signed_t<Index>;
-      functor.axis[k] = {Divider<Index>(dx.strides()[d]), Divider<Index>(dx.shape()[d]),
-                         static_cast<Index>(dy.strides()[d]), static_cast<Signed>(dy.shape()[d]),
-                         static_cast<Signed>(widths[d].before)};
+      const int64_t together = k == 0 ? width : 1;
+      functor.axis[k] = {
+          Divider<Index>(k == 0 ? dx.strides()[d] : dx.strides()[d] / width),
+          Divider<Index>(dx.shape()[d] / together), static_cast<Index>(dy.strides()[d] * together),
+          static_cast<Signed>(dy.shape()[d] / together), static_cast<Signed>(widths[d].before)};
     }
-    launch_indices("pad_backward", dx.device(), dx.numel() / outer * ceil_div(outer, Functor::lanes),
+    launch_indices("pad_backward", dx.device(), dx.numel() / outer / width * ceil_div(outer, Functor::lanes),
                    functor);
   };
   constexpr std::size_t few = 3;
+  using One = std::integral_constant<int, 1>;
   Floating::dispatch(dy.dtype(), [&]<class T>(Type<T> type) {
     if constexpr (std::is_same_v<T, float>)
-      if (reach < small_loop / 2 && order.size() <= few)
-        return launch(std::integral_constant<int, few>{}, type, uint32_t{});
-    launch(std::integral_constant<int, max_pad_dims>{}, type, int64_t{});
+      if (reach < small_loop / 2 && order.size() <= few) {
+        constexpr std::integral_constant<int, few> axes;
+        return by_vectors() ? launch(axes, std::integral_constant<int, vector_width>{}, type, uint32_t{})
+                            : launch(axes, One{}, type, uint32_t{});
+      }
+    launch(std::integral_constant<int, max_pad_dims>{}, One{}, type, int64_t{});
   });
 }
 

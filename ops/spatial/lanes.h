@@ -106,9 +106,16 @@ class LaneArray {
       }
       return;
     }
+    const auto element = [&](int64_t place) {
+      return convert<T>(*reinterpret_cast<const Stored*>(from + place));
+    };
+    if (exists(lanes - 1, channels)) {
+      PLEAT_UNROLL
+      for (int k = 0; k < lanes; ++k) value[k] = element(offset(k));
+      return;
+    }
     PLEAT_UNROLL
-    for (int k = 0; k < lanes; ++k)
-      value[k] = convert<T>(*reinterpret_cast<const Stored*>(from + (exists(k, channels) ? offset(k) : 0)));
+    for (int k = 0; k < lanes; ++k) value[k] = element(exists(k, channels) ? offset(k) : 0);
   }
   template <class Stored, class T>
   PLEAT_HOST_DEVICE void store(Index at, Index channels, const T* value) const {

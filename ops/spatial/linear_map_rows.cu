@@ -32,7 +32,7 @@ constexpr int slab_threads = slab_elements / width;  ///< fill a slab, a vector 
 constexpr int most_columns = block_threads;          ///< of a tile
 constexpr int most_taps = 512;                       ///< of these
 constexpr int64_t no_row = -1;
-constexpr int64_t most_channels = 16;  ///< of a row: as halves they fill what memory moves at once
+constexpr int64_t most_channel_bytes = 32;  ///< of a row: what memory moves at once
 
 /// Numbers in shared memory, of which neighbours can be written at once.
 class SharedFloats {
@@ -343,13 +343,15 @@ bool apply_by_rows(const char* op, const LinearMap& map, const Tensor& x, const 
   if (reach >= small_loop || last.index.empty()) return false;
 
   const bool channels_last = format == MemoryFormat::channels_last;
-  int64_t chunk = channels_last ? divisor_up_to(most_channels, x.size(1)) : 1;
-  int64_t columns = last.outputs();
+  int64_t chunk = channels_last ? divisor_up_to(most_channel_bytes / size_of(x.dtype()), x.size(1)) : 1;
   const int64_t aligned = channels_last ? 1 : moved_together(x, x.rank() - 1, width);
+  // All inputs have to find room in slabs.
+  int64_t tiles = ceil_div(last.inputs * chunk, int64_t{slab_elements});
+  int64_t columns = ceil_div(last.outputs(), tiles);
   const auto room = [&] { return round_up(span_of(last, columns, aligned) * chunk, int64_t{width}); };
   while (room() > slab_elements || columns > most_columns || taps_of(last, columns) > most_taps) {
     if (columns > 1)
-      columns = ceil_div(columns, int64_t{2});
+      columns = ceil_div(last.outputs(), tiles += ceil_div(tiles, 8));
     else if (chunk > 1)
       chunk = divisor_up_to(chunk - 1, x.size(1));
     else
@@ -363,7 +365,7 @@ bool apply_by_rows(const char* op, const LinearMap& map, const Tensor& x, const 
   const Shape& shape = y.shape();
   const std::size_t rank = shape.size();
   const int64_t heights = rank > 3 ? shape[rank - 2] : 1, depths = rank > 4 ? shape[2] : 1;
-  const int64_t tiles = ceil_div(last.outputs(), columns);
+  tiles = ceil_div(last.outputs(), columns);
   const int64_t ratio = last.inputs / last.outputs();
   const int64_t swap = ratio >= 4 ? 3 : ratio >= 2 ? 1 : 0;
   const bool swaps = std::has_single_bit(static_cast<uint64_t>(chunk));

@@ -2,13 +2,16 @@
 
 #include <cmath>
 #include <limits>
+#include <vector>
 
 #include "pleat/autograd/backward.h"
 #include "pleat/core/random/random.h"
+#include "pleat/core/tensor/copy.h"
 #include "pleat/core/tensor/create.h"
 #include "pleat/ops/shape/shape.h"
 #include "pleat/tests/catch.h"
 #include "pleat/tests/fixture.h"
+#include "pleat/tests/gpu.h"
 #include "pleat/tests/relative_error.h"
 
 using namespace pleat;
@@ -96,4 +99,39 @@ TEST_CASE("grid_sample of many channels is that of each, in either format", "[gr
   const Grads e = grad({z}, {last, grid}, {dy});
   CHECK(test::relative_error(z, y) < 1e-14);
   for (std::size_t i = 0; i < 2; ++i) CHECK(test::relative_error(e[i], d[i]) < 1e-13);
+}
+
+TEST_CASE("grid_sample on a GPU is that of the CPU: any taps, channels and type", "[grid_sample][device]") {
+  if (pleat_test::lacks_gpus()) return;
+  const DefaultDevice cpu{Device()};
+  Generator generator(7);
+  for (const int64_t dims : {2, 3})
+    for (const GridMode mode : {GridMode::nearest, GridMode::linear, GridMode::cubic})
+      for (const int64_t channels : {1, 5, 8, 20})
+        for (const DType dtype : {float64, float32, float16, bfloat16})
+          for (const MemoryFormat format : {MemoryFormat::contiguous, MemoryFormat::channels_last}) {
+            if (dims == 3 && mode == GridMode::cubic) continue;
+            CAPTURE(dims, static_cast<int>(mode), channels, name(dtype), static_cast<int>(format));
+            const Shape image = dims == 2 ? Shape{2, channels, 5, 4} : Shape{2, channels, 3, 5, 4};
+            const Shape places = dims == 2 ? Shape{2, 3, 5, 2} : Shape{2, 2, 3, 5, 3};
+            const Tensor x = ops::to_format(randn(image, {}, generator).to(dtype), format);
+            const Tensor grid = empty(places, {});
+            fill_uniform_(grid, -1.2, 1.2, generator);
+            const auto all = [&](Device device) {
+              const Tensor at = ops::to_device(grid.to(dtype), device).set_requires_grad();
+              const Tensor from = ops::to_device(x, device).set_requires_grad();
+              const Tensor y = grid_sample(from, at, {.mode = mode});
+              CHECK(y.dtype() == dtype);
+              const Grads d = grad({y}, {from, at}, {y}, {.create_graph = true});
+              const Grads second = grad({d[0]}, {from, at}, {from.detach()});
+              return std::vector<Tensor>{y, d[0], d[1], second[0], second[1]};
+            };
+            const std::vector<Tensor> there = all("cuda"), here = all("cpu");
+            const double tolerance = dtype == float64   ? 1e-14
+                                     : dtype == float32 ? 1e-5
+                                     : dtype == float16 ? 5e-3
+                                                        : 4e-2;
+            for (std::size_t i = 0; i < here.size(); ++i)
+              CHECK(test::relative_error(there[i], here[i]) < tolerance);
+          }
 }

@@ -1,5 +1,6 @@
 #include "pleat/ops/index/index.h"
 
+#include "pleat/autograd/backward.h"
 #include "pleat/autograd/gradcheck.h"
 #include "pleat/core/base/error.h"
 #include "pleat/core/parallel/parallel.h"
@@ -240,6 +241,38 @@ TEST_CASE("indices on a GPU: the CPU's bits, on lines of their own and sorted", 
       };
       CHECK((all("cuda") == all("cpu")));
     }
+}
+
+TEST_CASE("index_add and embedding on a GPU: the CPU's bits for rows of any width at any address",
+          "[index][device]") {
+  if (pleat_test::lacks_gpus()) return;
+  const DefaultDevice cpu{Device()};
+  const Tensor index = randint(0, 7, {60});
+  for (const DType dtype : {float32, float16, bfloat16, float64, int32})
+    for (const int64_t width : {1, 4, 6, 12})
+      for (const int64_t start : {0, 1, 4}) {
+        CAPTURE(name(dtype), width, start);
+        // Rows from an element `start` of memory on.
+        const auto rows = [&](const Tensor& flat, int64_t n, Device device) {
+          return reshape(narrow(ops::copy(ops::to_device(flat, device)), 0, start, n * width), {n, width});
+        };
+        const Tensor x = ops::cast(multiply(randn({8 * width + 4}), scalar(50)), dtype);
+        const Tensor source = ops::cast(multiply(randn({60 * width + 4}), scalar(50)), dtype);
+        const auto all = [&](Device device) {
+          const Tensor at = ops::to_device(index, device), from = rows(source, 60, device);
+          const Tensor y = index_add(rows(x, 8, device), 0, at, from);
+          const Tensor in_place = rows(x, 8, device);
+          index_add_(in_place, 0, at, from);
+          std::vector<std::vector<double>> results{y.to_vector<double>(), in_place.to_vector<double>()};
+          if (!is_floating(dtype)) return results;
+          const Tensor weight = rows(x, 8, device).detach().set_requires_grad();
+          for (const EmbeddingOptions& options : {EmbeddingOptions{}, EmbeddingOptions{.padding_idx = 3}})
+            results.push_back(
+                grad({embedding(at, weight, options)}, {weight}, {from})[0].to_vector<double>());
+          return results;
+        };
+        CHECK((all("cuda") == all("cpu")));
+      }
 }
 
 TEST_CASE("indices out of range are named before anything is written", "[index]") {

@@ -125,13 +125,10 @@ TEST_CASE("padding on a GPU gives the CPU's bits", "[pad][device]") {
     Shape shape;
     std::vector<int64_t> widths;
   };
-  const std::vector<Case> cases{{{2, 3, 5, 4}, {2, 3, 1, 4}},
-                                {{2, 3, 5, 4}, {-1, 3, 2, -2}},
-                                {{2, 3, 5, 4}, {3, -1, -2, 2}},
-                                {{1, 2, 4, 4, 5}, {1, 2, 3, 0, 2, 3}},
-                                {{3, 4}, {3, 3, 2, 1}},
-                                {{2, 1, 3}, {2, 2}},
-                                {{0, 3, 4}, {1, 2}}};
+  const std::vector<Case> cases{
+      {{2, 3, 5, 4}, {2, 3, 1, 4}},          {{2, 3, 5, 4}, {-1, 3, 2, -2}}, {{2, 3, 5, 4}, {3, -1, -2, 2}},
+      {{1, 2, 4, 4, 5}, {1, 2, 3, 0, 2, 3}}, {{3, 4}, {3, 3, 2, 1}},         {{2, 1, 3}, {2, 2}},
+      {{5, 8, 3, 4}, {2, 1, 1, 2}},          {{3, 12, 4}, {1, -1}},          {{0, 3, 4}, {1, 2}}};
   for (const Case& c : cases)
     for (const auto mode : {constant, reflect, replicate, circular})
       for (const DType dtype : {float64, float32, float16})

@@ -43,6 +43,11 @@ TEST_CASE(
        [](const Tensor& x, const std::string& by) {
          return avg_pool(x, {.kernel_size = 3, .stride = 1, .padding = 1, .implementation = by});
        }},
+      {"avg_pool of dilated windows, of whose gradients later columns are made of earlier elements",
+       [](const Tensor& x, const std::string& by) {
+         return avg_pool(x,
+                         {.kernel_size = 2, .stride = 1, .padding = 1, .dilation = 2, .implementation = by});
+       }},
       {"adaptive_avg_pool",
        [](const Tensor& x, const std::string& by) {
          return adaptive_avg_pool(x, {.output_size = 3, .implementation = by});
