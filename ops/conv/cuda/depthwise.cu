@@ -3,20 +3,21 @@
 
 #include "pleat/core/base/checked_math.h"
 #include "pleat/core/kernels/block.h"
-#include "pleat/core/kernels/elementwise_kernel.h"
 #include "pleat/core/kernels/launch.h"
 #include "pleat/core/tensor/convert.h"
-#include "pleat/core/tensor/copy.h"
 #include "pleat/ops/conv/cuda/depthwise_tiles.h"
 #include "pleat/ops/conv/cuda/pixels.h"
-#include "pleat/ops/conv/cuda/products.h"
 #include "pleat/ops/conv/implementation.h"
-#include "pleat/ops/conv/nhwc.h"
 
 /// Depthwise convolution on a GPU, in both formats: every channel has kernels of its own, so
 /// that there is no matrix product to make use of, and each result is a sum over few taps. Forward and
 /// backward_input give a thread neighbouring channels of a few lines; backward_weight gives it some taps of a
 /// part of them, whose sums are added in order.
+///
+/// Why it is here beside cuDNN's: without cuDNN there is `unfold` alone, which writes every input once for
+/// each tap, reads that again, and multiplies a matrix of one row for each channel. `unfold` stays for what
+/// does not fit into tiles, and for the gradient of the input where a channel has several outputs or where
+/// both stride and dilation are above 1.
 
 namespace pleat::ops {
 
@@ -95,11 +96,11 @@ struct DepthwiseWeightTiles : DepthwiseBase<T, width> {
             [&](uint32_t c, uint32_t w, uint32_t, uint32_t, int64_t result, uint32_t group, uint32_t step) {
               for (; group < slots; group += step) {
                 const Group each = groups.read(static_cast<int>(group));
-                const T* from = gradient + result + each.result;
-                for (uint32_t row = 0; row < each.count(); ++row, from += this->row_step())
+                const T* source = gradient + result + each.result;
+                for (uint32_t row = 0; row < each.count(); ++row, source += this->row_step())
                   gradients.write(
                       static_cast<int>(c * pitch + w * column + each.row + row),
-                      this->sums_of(from, multiplier == 1 && to.channel == 1, multiplier * to.channel));
+                      this->sums_of(source, multiplier == 1 && to.channel == 1, multiplier * to.channel));
               }
             });
         __syncthreads();
@@ -128,15 +129,14 @@ struct DepthwiseWeightTiles : DepthwiseBase<T, width> {
         if (splits > 1) {
           PLEAT_UNROLL
           for (uint32_t i = 0; i < taps_at_once; ++i)
-            if (split < splits)
-              shared.write(static_cast<int>((split * taps_at_once + i) * all_jobs + job), total[i]);
+            if (split < splits) shared.write(static_cast<int>(i * splits * all_jobs + thread), total[i]);
           __syncthreads();
           for (uint32_t sum = thread; sum < taps_at_once * all_jobs; sum += block_threads) {
-            Element all = shared.read(static_cast<int>(sum));
-            for (uint32_t i = 1; i < splits; ++i)
-              add(all, shared.read(static_cast<int>(i * taps_at_once * all_jobs + sum)));
             uint32_t c = sum;
-            const uint32_t i = jobs.divide(c);
+            const uint32_t i = jobs.divide(c), place = i * splits * all_jobs + c;
+            Element all = shared.read(static_cast<int>(place));
+            for (uint32_t other = 1; other < splits; ++other)
+              add(all, shared.read(static_cast<int>(place + other * all_jobs)));
             const uint32_t chunk = tile[channel].divide(c);
             finish(chunk, c, i, all);
           }
@@ -240,7 +240,10 @@ class DirectConvCuda : public ConvImplementation {
   bool takes(DType) const override { return true; }
   /// Below cuDNN's: depthwise convolutions read and write much for each product and gain nothing from matrix
   /// products. That this is the faster there is reasoned, not measured on a GPU.
-  double cost(const ConvProblem& p, ConvPass) const override { return static_cast<double>(p.flops()) / 4; }
+  double cost(const ConvProblem& p, ConvPass pass) const override {
+    if (pass == ConvPass::backward_input && p.group_out() > 1) return unfold_conv_cuda()->cost(p, pass);
+    return static_cast<double>(p.flops()) / 4;
+  }
   int64_t workspace_bytes(const ConvProblem& p, ConvPass pass) const override {
     if (p.batch == 0) return 0;
     if (pass != ConvPass::backward_weight)

@@ -7,9 +7,10 @@
 #include <cstdint>
 #include <optional>
 #include <type_traits>
+#include <utility>
 
 #include "pleat/core/kernels/block.h"
-#include "pleat/core/kernels/elementwise_kernel.h"
+#include "pleat/core/kernels/load_as.h"
 #include "pleat/core/tensor/convert.h"
 #include "pleat/ops/conv/cuda/image_tiles.h"
 #include "pleat/ops/conv/cuda/pixels.h"
