@@ -90,7 +90,14 @@ std::vector<ConvCase> special_cases() {
       {{2, 37, 9, 13}, {53, 37, 3, 3}, {.padding = 1}},  // panels of all widths
       {{2, 5, 9, 8}, {69, 5, 3, 2}, {}},
       {{2, 3, 9, 8}, {26, 3, 3, 2}, {.stride = 2}},
-      {{3, 50, 7, 9}, {50, 1, 5, 5}, {.padding = 2, .groups = 50}},               // depthwise: blocks meet
+      {{3, 50, 7, 9}, {50, 1, 5, 5}, {.padding = 2, .groups = 50}},  // depthwise: blocks meet
+      {{1, 4, 30, 70},
+       {4, 1, 3, 3},
+       {.stride = 2, .padding = 1, .groups = 4}},  // depthwise: tiles of a stride meet
+      {{2, 4, 9, 11}, {4, 1, 3, 3}, {.stride = {2, 1}, .padding = 2, .dilation = {2, 1}, .groups = 4}},
+      {{2, 4, 640},
+       {4, 1, 3},
+       {.stride = 300, .groups = 4}},  // depthwise: more results of an output than tiles take
       {{2, 24, 9, 9}, {24, 1, 3, 3}, {.stride = 2, .padding = 1, .groups = 24}},  // in half vectors
       {{2, 56, 9, 8}, {56, 1, 3, 3}, {.stride = 2, .padding = 1, .groups = 56}},  // three, three and one
       {{2, 20, 5, 6, 5}, {20, 1, 3, 1, 1}, {.padding = {1, 0, 0}, .groups = 20}},

@@ -240,6 +240,21 @@ TEST_CASE("cuda: cuDNN takes operands at any address", "[conv][cuda]") {
         ops::conv_forward(ops::copy(x), ops::copy(w), {}, options).to_vector<double>());
 }
 
+TEST_CASE("cuda: the gradient of a depthwise weight adds up several tiles of a block", "[conv][cuda]") {
+  if (pleat_test::lacks_gpus()) return;
+  // So many channels that each has one block, whose images do not fit into a tile.
+  Generator generator(11);
+  const Tensor x = integers({8, 2120, 1, 1}, 4, float32, generator),
+               dy = integers({8, 2120, 1, 1}, 4, float32, generator);
+  const auto gradient = [&](const Device& device, const std::string& name, MemoryFormat format) {
+    const ConvOptions options{.padding = 7, .groups = 2120, .implementation = name, .format = format};
+    return ops::conv_backward_weight(dy.to(device), x.to(device), {2120, 1, 15, 15}, options)
+        .to_vector<float>();
+  };
+  for (const MemoryFormat format : {MemoryFormat::contiguous, MemoryFormat::channels_last})
+    CHECK(gradient(Device(DeviceType::cuda), "direct", format) == gradient(Device(), "reference", format));
+}
+
 TEST_CASE("cuda: convolution through cuDNN agrees with the textbook", "[conv][cuda]") {
   if (pleat_test::lacks_gpus()) return;
   const auto able = implementations_for({{2, 3, 5, 7}, {4, 3, 3, 3}, {}}, Device(DeviceType::cuda), float32);

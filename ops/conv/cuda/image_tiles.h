@@ -41,12 +41,18 @@ struct TileWish {
   std::array<int64_t, 3> x_step;
   bool loads_channels;  ///< neighbouring threads read neighbouring channels; else pixels
   bool by_pixels;       ///< neighbouring threads write neighbouring pixels; else channels and taps
-  /// Of what is written: from a line of threads to the next, if it is columns, or else steps of results.
-  int64_t line = 0, to_image = 0, to_pixel = 0;
+  int64_t line = 0;     ///< of columns, from a line of threads to the next; 0: results are written
   /// Bytes of what is written, or of products, that pay for what a block begins with.
   int64_t least_work = 65536;
-  int64_t most_weights = 0, most_results = 0;  ///< of a tile, if results are written
+  /// If results are written: those of an output in d and h, from an image or an output in each dimension to
+  /// the next, neighbouring channels that fill a sector of memory, and what a tile may have.
+  int64_t phases = 1, to_image = 0;
+  std::array<int64_t, 3> to_step{};
+  int64_t together = 1, most_channels = 0, most_rows = 0, most_groups = 0, most_results = 0;
+  int64_t shared = shared_bytes;  ///< bytes of a tile
 };
+
+constexpr int64_t group_rows = 4;  ///< neighbouring lines of results that a thread computes at once
 
 /// The tiles of a box: sizes, and where their elements lie in shared memory.
 struct TilePlan {
@@ -77,8 +83,8 @@ struct TilePlan {
     for (const int64_t each : size) work *= each;
     most_work = std::clamp(work / enough, wish.least_work / bytes, 4 * wish.least_work / bytes);
     for (const Dim dim : {tap_w, tap_h, tap_d}) grow(dim, size[dim]);
-    if (wish.loads_channels) grow(channel, std::max<int64_t>(1, 64 / bytes));
-    grow(out_w, by_pixels ? 128 : 16);
+    if (wish.loads_channels) grow(channel, of_results() ? wish.together : std::max<int64_t>(1, 64 / bytes));
+    grow(out_w, of_results() && wish.loads_channels ? 32 : by_pixels ? 128 : 16);
     grow(out_h, 8);
     grow(out_d, 2);
     if (!by_pixels) grow(channel, size[channel]);
@@ -105,6 +111,13 @@ struct TilePlan {
     return int64_t{along[0].inside.divisor()} * along[1].inside.divisor() * tile[image] *
            (wish.loads_channels ? 1 : tile[channel]);
   }
+  bool of_results() const { return wish.line == 0; }
+  /// Of up to `group_rows` lines of results.
+  int64_t groups() const {
+    return tile[image] * tile[out_d] * ceil_div(tile[out_h], group_rows) * wish.phases;
+  }
+  /// Results of a column of a tile, and an odd number of them that is no less.
+  int64_t column() const { return product(image, out_h) | 1; }
   int64_t pixels() const { return product(image, out_w); }
   int64_t taps() const { return tile[channel] * product(tap_d, tap_w); }
 
@@ -122,7 +135,8 @@ struct TilePlan {
          parts += ceil_div(parts, int64_t{2})) {
       tile[dim] = ceil_div(size[dim], parts);
       if (dim == out_w && wish.by_pixels)
-        tile[dim] = std::min(size[dim], round_up(tile[dim], 32 / wish.bytes));
+        tile[dim] = std::min(size[dim], round_up(tile[dim], std::max<int64_t>(1, 32 / wish.bytes)));
+      if (dim == out_h && of_results()) tile[dim] = std::min(size[dim], round_up(tile[dim], group_rows));
       if (tile[dim] <= before) break;
       if (fits()) return;
     }
@@ -154,8 +168,9 @@ struct TilePlan {
       return number;
     };
     if (wish.line != 0) return wish.line * (wish.by_pixels ? last(channel, tap_d) : last(image, out_d));
-    return (tile[image] - 1) * wish.to_image +
-           (last(image, out_d) - (tile[image] - 1) * size[out_d] * size[out_h] * size[out_w]) * wish.to_pixel;
+    int64_t results = tile[image] * wish.to_image;
+    for (std::size_t i = 0; i < 3; ++i) results += tile[out_d + i] * wish.to_step[i];
+    return results;
   }
 
   /// Lays the tile out; whether there is memory for it.
@@ -167,18 +182,29 @@ struct TilePlan {
       a.unit = std::max<int64_t>(1, std::gcd(outs ? a.stride : 0, taps ? a.dilation : 0));
       const int64_t out_step = outs ? a.stride / a.unit : 1, tap_step = taps ? a.dilation / a.unit : 0;
       extent[i] = (tile[out_d + i] - 1) * out_step + (tile[tap_d + i] - 1) * tap_step + 1;
-      if (extent[i] > shared_bytes) return false;
+      if (extent[i] > wish.shared) return false;
       a.inside = Divider<uint32_t>(std::min(extent[i], ceil_div(a.input, a.unit)));
       const int64_t turns = wish.by_pixels ? out_step : 1;
       a.turns = Divider<uint32_t>(turns);
       a.out_step = static_cast<uint32_t>(out_step);
       a.tap_step = static_cast<uint32_t>(tap_step);
       a.run = static_cast<uint32_t>(ceil_div(extent[i], turns));
+      if (of_results() && turns > 1) a.run |= 1;  // neighbours of different turns: other banks, too
       extent[i] = a.run * turns;
     }
     int64_t step = wish.by_pixels ? 1 : tile[channel];
     int64_t span = step;
-    for (std::size_t i = 3; i-- > 0;) {
+    if (of_results()) {
+      // Lines are neighbours, and columns lie an odd number of elements apart: no bank is met twice.
+      step = extent[1] | 1;
+      along[1].step = along[1].pixel_step = 1;
+      for (const std::size_t i : {std::size_t{2}, std::size_t{0}}) {
+        along[i].step = along[i].pixel_step = static_cast<uint32_t>(step);
+        step *= extent[i];
+      }
+      span = step;
+    }
+    for (std::size_t i = of_results() ? 0 : 3; i-- > 0;) {
       const int64_t count = tile[(wish.by_pixels ? out_d : tap_d) + i];
       // The taps of a line and those of the next pixel are to lie in other banks than the next line's.
       if (!wish.by_pixels && i == 1) span = std::max(span, 128 / wish.bytes / count);
@@ -190,14 +216,16 @@ struct TilePlan {
     }
     image_step = wish.by_pixels ? padded(step, span, tile[image] == 1) : step;
     channel_step = wish.by_pixels ? image_step * tile[image] : 1;
-    if (wish.by_pixels && wish.loads_channels) channel_step = apart(channel_step);
+    if (of_results() || (wish.by_pixels && wish.loads_channels)) channel_step = apart(channel_step);
     elements = wish.by_pixels ? channel_step * tile[channel] : image_step * tile[image];
     constexpr int64_t small = int64_t{1} << 32;
-    return elements * wish.bytes <= shared_bytes && rows() <= most_offsets &&
-           (wish.by_pixels && wish.line != 0 ? taps() : pixels()) <= most_offsets &&
-           (wish.line != 0 ||
-            (taps() <= wish.most_weights && apart(pixels()) * tile[channel] <= wish.most_results)) &&
-           pixels() * taps() <= most_work && reach() < small && reach_of_x() < small;
+    const bool has_tables = of_results()
+                                ? tile[channel] <= wish.most_channels && rows() <= wish.most_rows &&
+                                      groups() <= wish.most_groups &&
+                                      apart(tile[out_w] * column()) * tile[channel] <= wish.most_results
+                                : std::max(rows(), wish.by_pixels ? taps() : pixels()) <= most_offsets;
+    return elements * wish.bytes <= wish.shared && has_tables && pixels() * taps() <= most_work &&
+           reach() < small && reach_of_x() < small;
   }
 };
 
@@ -238,21 +266,23 @@ struct ImageTiles {
     load_lanes = Divider<uint32_t>(std::min<int64_t>(load_places, block_threads));
   }
 
-  /// The tile of a block.
+  /// The tile of a block, and of the input that it needs: how much of each dimension lies in the padding
+  /// before, how much does not, and where that begins.
   struct Place {
+    int64_t source;
     uint32_t first[dims], count[dims];
+    uint32_t low[3], inside[3];
+    uint32_t is_padded, lines;  ///< lines: that are not padding
   };
-  __device__ Place place(int64_t number) const {
-    Place at;
-    auto rest = static_cast<uint32_t>(number);
-    PLEAT_UNROLL
-    for (std::size_t i = dims; i-- > 0;) {
-      uint32_t place = rest;
-      rest = tiles[i].divide(place);
-      at.first[i] = place * tile[i].divisor();
-      at.count[i] = std::min(tile[i].divisor(), size[i] - at.first[i]);
+  /// Found by a warp for all threads, which meet here.
+  __device__ Place place(int64_t number, uint32_t thread) const {
+    const SharedArray<Place, 1> found;
+    if (thread < 32) {
+      const Place at = find(number);
+      if (thread == 0) found.write(0, at);
     }
-    return at;
+    __syncthreads();
+    return found.read(0);
   }
   __device__ int64_t pixel_number(uint32_t d, uint32_t h, uint32_t w) const {
     return (int64_t{d} * size[out_h] + h) * size[out_w] + w;
@@ -282,13 +312,18 @@ struct ImageTiles {
 
   __device__ static int64_t units(const Along& a, int64_t n) { return a.unit == 1 ? n : n / a.unit; }
 
-  /// All that the tile needs, as get(address); zeros for the padding. `table` may be used afterwards.
-  template <class Element, class Shared, class Get>
-  __device__ void load(const Place& at, uint32_t thread, const Shared& shared, const OffsetTable& table,
-                       const Get& get) const {
-    uint32_t low[3], inside[3];  // the first element that is not in the padding; how many are not
-    bool is_padded = false;
-    const T* source = x + at.first[channel] * x_channel + at.first[image] * x_image;
+  __device__ Place find(int64_t number) const {
+    Place at;
+    auto rest = static_cast<uint32_t>(number);
+    PLEAT_UNROLL
+    for (std::size_t i = dims; i-- > 0;) {
+      uint32_t place = rest;
+      rest = tiles[i].divide(place);
+      at.first[i] = place * tile[i].divisor();
+      at.count[i] = std::min(tile[i].divisor(), size[i] - at.first[i]);
+    }
+    at.is_padded = 0;
+    at.source = at.first[channel] * x_channel + at.first[image] * x_image;
     PLEAT_UNROLL
     for (std::size_t i = 0; i < 3; ++i) {
       const Along& a = along[i];
@@ -298,11 +333,22 @@ struct ImageTiles {
       const int64_t extent = (outs - 1) * a.out_step + (taps - 1) * a.tap_step + 1;
       const int64_t before = start < 0 ? units(a, a.unit - 1 - start) : 0;
       const int64_t end = start < a.input ? std::min(units(a, a.input - 1 - start) + 1, extent) : 0;
-      low[i] = static_cast<uint32_t>(std::min(before, extent));
-      inside[i] = static_cast<uint32_t>(std::max<int64_t>(end - low[i], 0));
-      is_padded = is_padded || inside[i] < extent;
-      source += start * a.x_step + low[i] * a.unit_step;
+      at.low[i] = static_cast<uint32_t>(std::min(before, extent));
+      at.inside[i] = static_cast<uint32_t>(std::max<int64_t>(end - at.low[i], 0));
+      if (at.inside[i] < extent) at.is_padded = 1;
+      at.source += start * a.x_step + at.low[i] * a.unit_step;
     }
+    at.lines = at.inside[0] * at.inside[1] * at.count[image] * (loads_channels ? 1 : at.count[channel]);
+    return at;
+  }
+
+  /// All that the tile needs, as get(address); zeros for the padding. `table` may be used afterwards.
+  template <class Element, class Shared, class Table, class Get>
+  __device__ void load(const Place& at, uint32_t thread, const Shared& shared, const Table& table,
+                       const Get& get) const {
+    const uint32_t* const low = at.low;
+    const uint32_t* const inside = at.inside;
+    const T* const source = x + at.source;
     for (uint32_t i = thread; i < rows; i += block_threads) {
       uint32_t h = i;
       uint32_t d = along[1].inside.divide(h);
@@ -314,14 +360,13 @@ struct ImageTiles {
                       static_cast<uint32_t>(c * x_channel + n * x_image + d * along[0].unit_step +
                                             h * along[1].unit_step)}});
     }
-    if (is_padded)
+    if (at.is_padded != 0)
       for (uint32_t i = thread; i < elements; i += block_threads)
         shared.write(static_cast<int>(i), Element{});
     __syncthreads();
     uint32_t lane = thread;
     const uint32_t line = load_lanes.divide(lane);
     const uint32_t lines = block_threads / load_lanes.divisor();
-    const uint32_t count = inside[0] * inside[1] * at.count[image] * (loads_channels ? 1 : at.count[channel]);
     if (line < lines)
       for (; lane < load_places; lane += load_lanes.divisor()) {
         uint32_t w = lane, c = 0;
@@ -333,7 +378,7 @@ struct ImageTiles {
         const T* const from = source + c * x_channel + w * along[2].unit_step;
         const uint32_t to_place = c * channel_step + place_of(2, low[2] + w);
         for_each_line(
-            line, count, lines, table, [&](const auto& row) { return get(from + row.lane[1]); },
+            line, at.lines, lines, table, [&](const auto& row) { return get(from + row.lane[1]); },
             [&](const auto& row, const auto& value) {
               shared.write(static_cast<int>(to_place + row.lane[0]), value);
             });
@@ -348,9 +393,9 @@ struct ImageTiles {
   }
 
   /// Of the lines first, first + step, ...: put(line, get(line)), of some at once.
-  template <class Get, class Put>
-  __device__ static void for_each_line(uint32_t first, uint32_t count, uint32_t step,
-                                       const OffsetTable& table, const Get& get, const Put& put) {
+  template <class Table, class Get, class Put>
+  __device__ static void for_each_line(uint32_t first, uint32_t count, uint32_t step, const Table& table,
+                                       const Get& get, const Put& put) {
     constexpr uint32_t at_once = 4;
     uint32_t i = first;
     for (; i + (at_once - 1) * step < count; i += at_once * step) {

@@ -50,7 +50,7 @@ struct UnfoldTiles : ImageTiles<T> {
     const SharedArray<T, shared_bytes / sizeof(T)> shared;
     const OffsetTable table;
     const auto thread = static_cast<uint32_t>(block.thread());
-    const Place at = this->place(number);
+    const Place at = this->place(number, thread);
     this->template load<T>(at, thread, shared, table, [](const T* from) { return *from; });
     for (uint32_t i = thread; i < offsets; i += block_threads) {
       const Offsets each = by_pixels ? offsets_of_tap(at, i) : offsets_of_pixel(at, i);
