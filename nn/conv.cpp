@@ -87,20 +87,17 @@ OptionsText describe(int64_t in, int64_t out, const Tensor& weight, const Tensor
 
 template <int dims>
 Conv<dims>::Conv(ConvModuleOptions o)
-    : weight(make_weight("Conv" + std::to_string(dims) + "d", dims, o, o.out_channels,
-                         o.in_channels / std::max<int64_t>(o.groups, 1))),
-      options{.stride = o.stride,
+    : options{.stride = o.stride,
               .padding = o.padding,
               .dilation = o.dilation,
               .groups = o.groups,
               .implementation = o.implementation,
               .precision = o.precision},
       padding_mode(std::move(o.padding_mode)) {
+  weight = make_weight(type_name(), dims, o, o.out_channels, o.in_channels / std::max<int64_t>(o.groups, 1));
   pad_mode(type_name(), padding_mode);
   if (o.bias) bias = make_bias(weight, o.out_channels);
 }
-
-namespace {}  // namespace
 
 template <int dims>
 Tensor Conv<dims>::forward(const Tensor& x) {
@@ -121,12 +118,6 @@ Tensor Conv<dims>::forward(const Tensor& x) {
 }
 
 template <int dims>
-void Conv<dims>::members(Members& m) {
-  m("weight", weight);
-  m("bias", bias);
-}
-
-template <int dims>
 std::string Conv<dims>::options_text() const {
   return describe(weight.size(1) * options.groups, weight.size(0), weight, bias, options)(
       "padding_mode", padding_mode, "zeros");
@@ -134,15 +125,14 @@ std::string Conv<dims>::options_text() const {
 
 template <int dims>
 ConvTranspose<dims>::ConvTranspose(ConvTransposeModuleOptions o)
-    : weight(make_weight("ConvTranspose" + std::to_string(dims) + "d", dims, o, o.in_channels,
-                         o.out_channels / std::max<int64_t>(o.groups, 1))),
-      options{.stride = o.stride,
+    : options{.stride = o.stride,
               .padding = o.padding,
               .output_padding = o.output_padding,
               .dilation = o.dilation,
               .groups = o.groups,
               .implementation = o.implementation,
               .precision = o.precision} {
+  weight = make_weight(type_name(), dims, o, o.in_channels, o.out_channels / std::max<int64_t>(o.groups, 1));
   if (o.bias) bias = make_bias(weight, o.out_channels);
 }
 
@@ -154,12 +144,6 @@ Tensor ConvTranspose<dims>::forward(const Tensor& x) {
     return conv_transpose2d(x, weight, bias, options);
   else
     return conv_transpose3d(x, weight, bias, options);
-}
-
-template <int dims>
-void ConvTranspose<dims>::members(Members& m) {
-  m("weight", weight);
-  m("bias", bias);
 }
 
 template <int dims>

@@ -3,7 +3,7 @@
 #include <optional>
 
 #include "pleat/core/base/required.h"
-#include "pleat/nn/module.h"
+#include "pleat/nn/layer.h"
 #include "pleat/ops/conv/options.h"
 
 namespace pleat::nn {
@@ -30,15 +30,13 @@ struct ConvModuleOptions {
 /// the fast implementations read. Throws ValueError for invalid options. With a padding mode other
 /// than zeros the input is padded first, and forward throws what pad does when it is too small.
 template <int dims>
-class Conv : public Module {
+class Conv : public WeightAndBias<Module> {
  public:
   explicit Conv(ConvModuleOptions options);
   Tensor forward(const Tensor& x) override;
-  void members(Members& m) override;
   std::string type_name() const override { return "Conv" + std::to_string(dims) + "d"; }
   std::string options_text() const override;
 
-  Tensor weight, bias;
   pleat::ConvOptions options;
   std::string padding_mode;
 };
@@ -63,15 +61,13 @@ struct ConvTransposeModuleOptions {
 
 /// Transposed convolution; weight [in, out / groups, kernel...], bias [out].
 template <int dims>
-class ConvTranspose : public Module {
+class ConvTranspose : public WeightAndBias<Module> {
  public:
   explicit ConvTranspose(ConvTransposeModuleOptions options);
   Tensor forward(const Tensor& x) override;
-  void members(Members& m) override;
   std::string type_name() const override { return "ConvTranspose" + std::to_string(dims) + "d"; }
   std::string options_text() const override;
 
-  Tensor weight, bias;
   pleat::ConvTransposeOptions options;
 };
 

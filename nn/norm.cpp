@@ -88,7 +88,7 @@ std::string BatchNorm<dims>::options_text() const {
       "bounds", o.bounds, Bounds())("implementation", o.implementation, "");
 }
 
-LayerNorm::LayerNorm(LayerNormModuleOptions o) : Layer(std::move(o)) {
+LayerNorm::LayerNorm(LayerNormModuleOptions o) : WeightAndBias(std::move(o)) {
   const Sizes& shape = options.normalized_shape;
   check<ValueError>(!shape.empty() && std::ranges::all_of(shape, [](int64_t size) { return size >= 1; }),
                     "LayerNorm: normalized_shape needs sizes of at least 1, got {}", shape);
@@ -101,11 +101,6 @@ LayerNorm::LayerNorm(LayerNormModuleOptions o) : Layer(std::move(o)) {
 Tensor LayerNorm::forward(const Tensor& x) {
   return layer_norm(x, weight, bias,
                     {.normalized_shape = options.normalized_shape.get(), .eps = options.eps});
-}
-
-void LayerNorm::members(Members& m) {
-  m("weight", weight);
-  m("bias", bias);
 }
 
 std::string LayerNorm::options_text() const {
@@ -141,7 +136,7 @@ std::string detail::text_of_options(LayerName, const LocalResponseNormOptions& o
   return OptionsText()(o.size)("alpha", o.alpha)("beta", o.beta)("k", o.k);
 }
 
-GroupNorm::GroupNorm(GroupNormModuleOptions o) : Layer(std::move(o)) {
+GroupNorm::GroupNorm(GroupNormModuleOptions o) : WeightAndBias(std::move(o)) {
   const int64_t groups = options.num_groups;
   const int64_t channels = options.num_channels;
   check<ValueError>(groups >= 1 && channels >= 1 && channels % groups == 0,
@@ -158,11 +153,6 @@ Tensor GroupNorm::forward(const Tensor& x) {
     fail<ShapeError>("GroupNorm: needs [N, {}, ...], got {}{}", options.num_channels.get(), x,
                      ops::channels_last_hint(x.shape(), options.num_channels));
   return group_norm(x, weight, bias, {.num_groups = options.num_groups, .eps = options.eps});
-}
-
-void GroupNorm::members(Members& m) {
-  m("weight", weight);
-  m("bias", bias);
 }
 
 std::string GroupNorm::options_text() const {

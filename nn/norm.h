@@ -62,14 +62,11 @@ struct LayerNormModuleOptions {
 
 /// Normalises the last dimensions of x; see ops/norm/norm.h. weight starts as 1, bias as
 /// 0, both of the normalised shape. Throws ValueError for invalid options.
-class LayerNorm : public Layer<"LayerNorm", LayerNormModuleOptions> {
+class LayerNorm : public WeightAndBias<Layer<"LayerNorm", LayerNormModuleOptions>> {
  public:
   explicit LayerNorm(LayerNormModuleOptions o);
   Tensor forward(const Tensor& x) override;
-  void members(Members& m) override;
   std::string options_text() const override;
-
-  Tensor weight, bias;
 };
 
 struct RMSNormModuleOptions {
@@ -104,14 +101,11 @@ struct GroupNormModuleOptions {
 
 /// Normalises groups of channels of each image [N, C] or [N, C, spatial...]; see ops/norm/group_norm.h.
 /// weight [C] starts as 1, bias [C] as 0. Throws ValueError unless num_groups divides num_channels.
-class GroupNorm : public Layer<"GroupNorm", GroupNormModuleOptions> {
+class GroupNorm : public WeightAndBias<Layer<"GroupNorm", GroupNormModuleOptions>> {
  public:
   explicit GroupNorm(GroupNormModuleOptions o);
   Tensor forward(const Tensor& x) override;
-  void members(Members& m) override;
   std::string options_text() const override;
-
-  Tensor weight, bias;
 };
 
 struct InstanceNormModuleOptions {

@@ -175,7 +175,7 @@ struct Page {
 
 /// Names of all classes that derive from Module, by whatever way, and of their aliases.
 std::set<std::string> module_names(const std::vector<fs::path>& headers) {
-  std::set<std::string> names{"Module", "FunctionLayer"};
+  std::set<std::string> names{"Module", "FunctionLayer", "WeightAndBias"};
   for (std::size_t before = 0; before != names.size();) {
     before = names.size();
     for (const fs::path& header : headers)
@@ -187,11 +187,10 @@ std::set<std::string> module_names(const std::vector<fs::path>& headers) {
 }
 
 // Modules of which users take others: Conv2d, LSTM ...
-const std::set<std::string> templates{"Module",          "Layer",
-                                      "FunctionLayer",   "Conv",
-                                      "ConvTranspose",   "BatchNorm",
-                                      "InstanceNorm",    "ChannelDropout",
-                                      "RecurrentModule", "RecurrentCellModule"};
+const std::set<std::string> templates{
+    "Module",         "Layer",           "WeightAndBias",      "FunctionLayer",
+    "Conv",           "ConvTranspose",   "BatchNorm",          "InstanceNorm",
+    "ChannelDropout", "RecurrentModule", "RecurrentCellModule"};
 
 Page page() {
   Page page;
