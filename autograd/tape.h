@@ -33,7 +33,7 @@ struct Node;
 /// One gradient for each input, or for each output. An undefined Tensor stands for zero.
 using Grads = std::vector<Tensor>;
 
-/// Which inputs' gradients somebody wants.
+/// Which inputs' gradients are wanted.
 class Needs {
  public:
   explicit Needs(std::vector<bool> wanted) : wanted_(std::move(wanted)) {}

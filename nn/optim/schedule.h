@@ -202,9 +202,10 @@ class Schedule {
   Schedule(Schedule&&) = default;
   Schedule& operator=(Schedule&&) = default;
 
-  /// Throws ValueError, before anything is changed, when the optimiser does not accept a rate, when somebody
-  /// else set a momentum that this schedule sets, or a rate that is `eta_min` or 0, which is no factor's
-  /// doing; Error when another Schedule was made, or a state of another step was loaded into the optimiser.
+  /// Throws ValueError, before anything is changed, when the optimiser does not accept a rate, when a
+  /// momentum that this schedule sets was set otherwise, or a rate that is `eta_min` or 0, which is no
+  /// factor's doing; Error when another Schedule was made, or a state of another step was loaded into the
+  /// optimiser.
   void step();
   /// The number of steps made. Set it to go on with an optimiser whose state was loaded, before or after the
   /// construction: base rates and the factors of others are then those of the saved run. Throws ValueError,
