@@ -229,7 +229,7 @@ class BackwardPass {
     if (!options_.retain_graph && !options_.create_graph) node.release();
   }
 
-  /// Whether somebody looks at the gradient of a node's output.
+  /// Whether a hook or the caller looks at the gradient of a node's output.
   bool is_seen(const Node& node, std::size_t k) const {
     const Node::Output& output = node.outputs[k];
     return !output.hooks.empty() || !output.retain.expired() || caught_.contains(Place{&node, k}) ||

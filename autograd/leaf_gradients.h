@@ -14,7 +14,7 @@ namespace pleat::autograd {
 /// A sum of gradients, which owns its elements once it has added anything.
 struct Accumulator {
   Tensor sum;
-  Tensor more;  ///< that somebody else will add, see Node::takes_what_arrives
+  Tensor more;  ///< that the receiver will add, see Node::takes_what_arrives
   bool own = false;
 
   void add(const Tensor& gradient, bool may_be_two = false);

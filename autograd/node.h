@@ -18,7 +18,7 @@ using Hook = std::function<Tensor(const Tensor&)>;
 /// The tape's record of a tensor.
 struct Slot {
   bool requires_grad = false;       ///< of a leaf
-  bool decided = false;             ///< whether somebody said if it does
+  bool decided = false;             ///< whether requires_grad was set
   bool parameter = false;           ///< made to be trained: a module is to list it (autograd/unlisted.h)
   std::atomic<bool> listed{false};  ///< and one did, or an optimiser has it
   std::shared_ptr<Node> node;       ///< what produced the tensor; null for a leaf
@@ -131,7 +131,7 @@ bool is_undecided(const Tensor& tensor);
 /// Throws AutogradError when the elements of a tensor have a history on the tape that it does not know of.
 void check_history(const std::string& op, const Tensor& tensor);
 
-/// Throws ShapeError, DTypeError, DeviceError unless a gradient that somebody gives fits its tensor as it is.
+/// Throws ShapeError, DTypeError, DeviceError unless a gradient that is given fits its tensor as it is.
 void check_gradient(const char* who, const Tensor& gradient, const Shape& shape, DType dtype, Device device);
 
 /// A handle of its own on the same elements, with the tape's record of the tensor as it is now.

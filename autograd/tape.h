@@ -35,7 +35,7 @@ bool matters(const Tensor& input);
 /// One gradient for each input, or for each output. An undefined Tensor stands for zero.
 using Grads = std::vector<Tensor>;
 
-/// Which inputs' gradients somebody wants.
+/// Which inputs' gradients are wanted.
 class Needs {
  public:
   explicit Needs(std::vector<bool> wanted) : wanted_(std::move(wanted)) {}

@@ -141,17 +141,8 @@ struct Header {
 }  // namespace
 
 std::string_view name(ReduceOp op) {
-  switch (op) {
-    case ReduceOp::sum:
-      return "sum";
-    case ReduceOp::mean:
-      return "mean";
-    case ReduceOp::min:
-      return "min";
-    case ReduceOp::max:
-      return "max";
-  }
-  return "?";
+  constexpr std::string_view names[] = {"sum", "mean", "min", "max"};
+  return names[static_cast<std::size_t>(op)];
 }
 
 void check_reducible(const char* op, const Tensor& x, ReduceOp how) {

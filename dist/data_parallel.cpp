@@ -21,6 +21,9 @@
 #include "pleat/dist/raw_collectives.h"
 #include "pleat/ops/elementwise/arithmetic.h"
 
+/// Gradients lie in buckets, each of which is reduced when the gradients of its parameters are complete. The
+/// buckets go in one order on all ranks, which is learnt in the first backward.
+
 namespace pleat::dist {
 namespace {
 
@@ -95,8 +98,8 @@ class DataParallel::Reducer : public autograd::GradientWatcher {
     state_.assign(params_.size(), State::absent);
     waiting_.assign(made_.buckets.size(), 0);
     calls_.clear();
-    halves_.clear();
-    seen_.clear();
+    compressed_.clear();
+    completed_.clear();
     next_ = 0;
     all_at_end_ = others_may_come;
     for (const std::size_t i : reached) {
@@ -105,16 +108,16 @@ class DataParallel::Reducer : public autograd::GradientWatcher {
     }
     if (all_at_end_) return;
     start();
-    advance();
+    reduce_full_buckets();
   }
 
   void complete(std::size_t i) override {
     if (!active_ || !trained_[i]) return;
     state_[i] = State::here;
-    seen_.push_back(i);
-    adopt(i);
+    completed_.push_back(i);
+    move_into_bucket(i);
     --waiting_[made_.bucket_of[i]];
-    if (!all_at_end_) advance();
+    if (!all_at_end_) reduce_full_buckets();
   }
 
   void reached_inside(std::size_t i) override {
@@ -135,12 +138,12 @@ class DataParallel::Reducer : public autograd::GradientWatcher {
       start();
       std::fill(waiting_.begin(), waiting_.end(), 0);
     }
-    advance();
+    reduce_full_buckets();
     const RecordFunction range("DataParallel.wait");
     for (std::size_t b = 0; b < made_.buckets.size(); ++b) {
       if (!calls_[b]) continue;
       wait(engine_, *std::exchange(calls_[b], {}));
-      if (halves_[b].defined()) ops::copy_into(made_.buckets[b].elements, halves_[b]);
+      if (compressed_[b].defined()) ops::copy_into(made_.buckets[b].elements, compressed_[b]);
       for (const std::size_t i : made_.buckets[b].members)
         if (used_[i]) params_[i].set_grad(made_.views[i]);
     }
@@ -223,7 +226,7 @@ class DataParallel::Reducer : public autograd::GradientWatcher {
   }
 
   /// Makes the bucket's memory the parameter's gradient.
-  void adopt(std::size_t i) {
+  void move_into_bucket(std::size_t i) {
     const Tensor gradient = params_[i].grad();
     if (!gradient.defined()) {
       ops::fill(made_.views[i], 0);
@@ -234,7 +237,7 @@ class DataParallel::Reducer : public autograd::GradientWatcher {
   }
 
   /// Reduces the buckets that are full, in their order, which is the same on all ranks.
-  void advance() {
+  void reduce_full_buckets() {
     while (next_ < made_.buckets.size() && waiting_[next_] == 0) reduce(next_++);
   }
 
@@ -245,30 +248,30 @@ class DataParallel::Reducer : public autograd::GradientWatcher {
     }
     const Bucket& bucket = made_.buckets[b];
     calls_.emplace_back();
-    halves_.emplace_back();
+    compressed_.emplace_back();
     if (std::none_of(bucket.members.begin(), bucket.members.end(),
                      [&](std::size_t i) { return used_[i] != 0; }))
       return;
     for (const std::size_t i : bucket.members) {
       if (state_[i] == State::here) continue;
       if (state_[i] == State::expected || dirty_[i])
-        adopt(i);
+        move_into_bucket(i);
       else
         ops::fill(made_.views[i], 0);
     }
     Tensor sent = bucket.elements;
     if (options_.reduce_dtype && !is_half(sent.dtype()))
-      sent = halves_.back() = ops::cast(bucket.elements, *options_.reduce_dtype);
+      sent = compressed_.back() = ops::cast(bucket.elements, *options_.reduce_dtype);
     calls_.back() = begin_all_reduce(engine_, sent, ReduceOp::mean, fmt::format("bucket {}", b));
   }
 
   /// From the first backward of rank 0.
   void learn_order() {
     std::vector<bool> seen(params_.size());
-    for (const std::size_t i : seen_) seen[i] = true;
+    for (const std::size_t i : completed_) seen[i] = true;
     for (const std::size_t i : order_)
-      if (!seen[i]) seen_.push_back(i);
-    const std::vector<int64_t> numbers(seen_.begin(), seen_.end());
+      if (!seen[i]) completed_.push_back(i);
+    const std::vector<int64_t> numbers(completed_.begin(), completed_.end());
     const std::vector<int64_t> of_main =
         broadcast(from_vector(numbers, numbers.size(), Device{}), world_).to_vector<int64_t>();
     const std::vector<std::size_t> order(of_main.begin(), of_main.end());
@@ -296,8 +299,8 @@ class DataParallel::Reducer : public autograd::GradientWatcher {
   std::vector<int64_t> waiting_;            ///< of each bucket: gradients that are still to come
   std::size_t next_ = 0;                    ///< the bucket to reduce next
   std::vector<std::optional<Call>> calls_;  ///< of each bucket; none where no rank has used it
-  std::vector<Tensor> halves_;
-  std::vector<std::size_t> seen_;  ///< parameters in the order their gradients were complete
+  std::vector<Tensor> compressed_;
+  std::vector<std::size_t> completed_;  ///< parameters in the order their gradients were complete
   Tensor used_tensor_;
   Call used_call_;
   std::vector<uint8_t> used_;  ///< whether any rank has used it; empty: not known yet

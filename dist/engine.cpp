@@ -23,11 +23,11 @@ using std::chrono::milliseconds;
 using std::chrono::seconds;
 
 /// How long a rank that failed gives the others to learn of it.
-constexpr seconds farewell{5};
+constexpr seconds failure_timeout{5};
 /// How long a rank that asks where the others are waits for answers.
-constexpr seconds patience{2};
+constexpr seconds answer_timeout{2};
 /// How long a rank at its end waits for the messages of the others before it stops them.
-constexpr seconds last_words{1};
+constexpr seconds abort_delay{1};
 /// Of what ranks tell each other of their calls.
 constexpr std::size_t text_bytes = 1024;
 
@@ -90,7 +90,7 @@ std::shared_future<void> Engine::push(Kind kind, std::string what, Move move) {
   }
   closed_ = kind == Kind::failure || kind == Kind::end;
   tasks_.push_back(std::move(task));
-  given_.notify_one();
+  task_given_.notify_one();
   return done;
 }
 
@@ -125,10 +125,10 @@ void Engine::work(std::promise<void>& connected) {
   connected.set_value();
   for (bool open = true; open;) {
     std::unique_lock lock(mutex_);
-    while (!given_.wait_for(lock, milliseconds(50), [&] { return !tasks_.empty(); })) {
+    while (!task_given_.wait_for(lock, milliseconds(50), [&] { return !tasks_.empty(); })) {
       lock.unlock();
-      answer_notes(false);
-      watch_gpus();
+      answer_messages(false);
+      check_gpus();
       lock.lock();
     }
     Task task = std::move(tasks_.front());
@@ -168,13 +168,13 @@ GpuCollectives& Engine::gpus() {
   return *gpus_;
 }
 
-bool Engine::watch_gpus() {
+bool Engine::check_gpus() {
   if (!gpus_) return true;
   try {
     return gpus_->is_done(options_.timeout_seconds);
   } catch (const std::exception& error) {
     std::fprintf(stderr, "rank %d of %d: %s; %s\n", rank_, size_, error.what(),
-                 where_the_others_are().c_str());
+                 state_of_other_ranks().c_str());
     transport_->abort(1);
     return false;
   }
@@ -200,7 +200,7 @@ void Engine::run(Task& task) {
     if (task.kind == Kind::call || task.kind == Kind::transfer) throw;
     if (task.kind == Kind::end && !was_broken)
       std::fprintf(stderr, "rank %d of %d, at its end: %s\n", rank_, size_, error.what());
-    std::this_thread::sleep_for(last_words);
+    std::this_thread::sleep_for(abort_delay);
     transport_->abort(1);
   }
 }
@@ -208,11 +208,11 @@ void Engine::run(Task& task) {
 void Engine::finish() {
   const auto start = Clock::now();
   while (!transport_->sends_are_done()) {
-    check<DistError>(Clock::now() - start < patience,
+    check<DistError>(Clock::now() - start < answer_timeout,
                      "dist: a tensor that this rank has sent was not received by the other before its end");
     std::this_thread::yield();
   }
-  while (!watch_gpus()) std::this_thread::sleep_for(milliseconds(1));
+  while (!check_gpus()) std::this_thread::sleep_for(milliseconds(1));
   if (gpus_) gpus_->finish();
   transport_->finish();
 }
@@ -264,32 +264,33 @@ void Engine::poll(const F& is_done, const std::string& what) {
     }
     std::this_thread::sleep_for(std::chrono::microseconds(100));
     if (asked % 64 != 0) continue;
-    answer_notes(true);
-    watch_gpus();
+    answer_messages(true);
+    check_gpus();
     if (abort_now_) transport_->abort(1);
     if (Clock::now() - start > duration<double>(options_.timeout_seconds))
       fail<DistError>("dist: {}: waited {} seconds for the other ranks: {}", what, options_.timeout_seconds,
-                      where_the_others_are());
+                      state_of_other_ranks());
   }
 }
 
-void Engine::answer_notes(bool waiting, std::map<int, Transport::Note>* answers) {
+void Engine::answer_messages(bool waiting, std::map<int, Transport::Message>* answers) {
   transport_->sends_are_done();  // so that they go on
-  while (const auto note = transport_->heard()) {
-    if (note->second.is_answer == 0)
-      transport_->tell(note->first, {.is_answer = 1, .is_waiting = waiting ? 1 : 0, .call = call_});
+  while (const auto message = transport_->receive_message()) {
+    if (message->second.is_answer == 0)
+      transport_->send_message(message->first,
+                               {.is_answer = 1, .is_waiting = waiting ? 1 : 0, .call = call_});
     else if (answers != nullptr)
-      (*answers)[note->first] = note->second;
+      (*answers)[message->first] = message->second;
   }
 }
 
-std::string Engine::where_the_others_are() {
-  std::map<int, Transport::Note> answers;
+std::string Engine::state_of_other_ranks() {
+  std::map<int, Transport::Message> answers;
   for (int rank = 0; rank < size_; ++rank)
-    if (rank != rank_) transport_->tell(rank, {});
+    if (rank != rank_) transport_->send_message(rank, {});
   const auto start = Clock::now();
-  while (std::ssize(answers) < size_ - 1 && Clock::now() - start < patience) {
-    answer_notes(true, &answers);
+  while (std::ssize(answers) < size_ - 1 && Clock::now() - start < answer_timeout) {
+    answer_messages(true, &answers);
     std::this_thread::sleep_for(milliseconds(1));
   }
   std::map<std::string, std::vector<int>> ranks_of;
@@ -309,18 +310,18 @@ std::string Engine::where_the_others_are() {
   return text + "\nInitOptions::timeout_seconds is how long a rank waits";
 }
 
-void Engine::give_up(const std::string& why) noexcept {
+void Engine::end_job(const std::string& why) noexcept {
   try {
     std::shared_future<void> told = push(Kind::failure, why, {});
-    if (!stuck_) told.wait_for(farewell + last_words);
+    if (!stuck_) told.wait_for(failure_timeout + abort_delay);
     abort_now_ = true;
-    if (!stuck_) std::this_thread::sleep_for(last_words);
+    if (!stuck_) std::this_thread::sleep_for(abort_delay);
   } catch (...) {
   }
   std::_Exit(1);
 }
 
-void Engine::leave() noexcept {
+void Engine::end_program() noexcept {
   try {
     std::shared_future<void> end = push(Kind::end, "", {});
     if (!stuck_) return wait(end);

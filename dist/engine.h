@@ -58,9 +58,9 @@ class Engine {
   void wait(const std::shared_future<void>& call) const;
 
   /// This rank cannot go on: tells the others why, and ends the job. Does not return.
-  [[noreturn]] void give_up(const std::string& why) noexcept;
+  [[noreturn]] void end_job(const std::string& why) noexcept;
   /// The end of the program: returns when all ranks have come to theirs, else ends the job.
-  void leave() noexcept;
+  void end_program() noexcept;
 
  private:
   enum class Kind { call, transfer, failure, end };
@@ -79,15 +79,15 @@ class Engine {
   void find_gpus();
   /// Ends the job when what NCCL was given fails or does not end: the host may be waiting for the GPU, where
   /// no exception reaches it. Returns whether all is done.
-  bool watch_gpus();
+  bool check_gpus();
   void agree(Kind kind, const std::string& what);
   /// Calls `is_done` until it is true. Throws DistError with what the other ranks do when that takes too
   /// long.
   template <class F>
   void poll(const F& is_done, const std::string& what);
   /// Answers questions; puts the answers to this rank's own into `answers`.
-  void answer_notes(bool waiting, std::map<int, Transport::Note>* answers = nullptr);
-  std::string where_the_others_are();
+  void answer_messages(bool waiting, std::map<int, Transport::Message>* answers = nullptr);
+  std::string state_of_other_ranks();
   std::string differing_calls(Kind kind, const std::string& what);
 
   const InitOptions options_;
@@ -107,7 +107,7 @@ class Engine {
   mutable std::atomic<bool> stuck_{false};  ///< the thread waits in the transport for ever
 
   std::mutex mutex_;
-  std::condition_variable given_;
+  std::condition_variable task_given_;
   std::deque<Task> tasks_;
   bool closed_ = false;  ///< the last task was given
   std::thread thread_;

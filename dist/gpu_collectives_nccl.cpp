@@ -79,25 +79,25 @@ class NcclCollectives : public GpuCollectives {
   void run(const cuda::Event& ready, const cuda::Event& done, std::vector<Tensor> tensors,
            const std::function<void(Collectives&)>& call) override {
     const cuda::DeviceGuard guard(device_);
-    forget_done();
+    remove_done();
     stream_.wait(ready);
     call(*this);
     done.record(stream_);
-    given_.push_back({done, std::move(tensors), Clock::now()});
+    pending_.push_back({done, std::move(tensors), Clock::now()});
   }
 
   bool is_done(double timeout_seconds) override {
-    forget_done();
+    remove_done();
     ncclResult_t error = ncclSuccess;
     check_nccl(ncclCommGetAsyncError(comm_, &error), "ncclCommGetAsyncError");
     check_nccl(error, "a collective");
-    check<DistError>(given_.empty() ||
-                         Clock::now() - given_.front().since < std::chrono::duration<double>(timeout_seconds),
+    check<DistError>(pending_.empty() || Clock::now() - pending_.front().since <
+                                             std::chrono::duration<double>(timeout_seconds),
                      "dist: all ranks have given a call to NCCL, and it is not done after {} seconds: a "
                      "process was stopped, the network is down, or what a GPU computes before the call does "
                      "not end",
                      timeout_seconds);
-    return given_.empty();
+    return pending_.empty();
   }
 
   void finish() override {
@@ -106,11 +106,11 @@ class NcclCollectives : public GpuCollectives {
   }
 
  private:
-  void forget_done() {
-    while (!given_.empty() && given_.front().done.is_done()) given_.pop_front();
+  void remove_done() {
+    while (!pending_.empty() && pending_.front().done.is_done()) pending_.pop_front();
   }
 
-  struct Given {
+  struct Pending {
     cuda::Event done;
     std::vector<Tensor> tensors;
     Clock::time_point since;
@@ -128,7 +128,7 @@ class NcclCollectives : public GpuCollectives {
   Device device_;
   cuda::Stream stream_;
   ncclComm_t comm_ = nullptr;
-  std::deque<Given> given_;
+  std::deque<Pending> pending_;
 };
 
 }  // namespace

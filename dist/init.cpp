@@ -46,23 +46,23 @@ std::string present_exception() {
   }
 }
 
-/// An exception that nobody caught ends the job, not only this process.
+/// An exception that is not caught ends the job, not only this process.
 [[noreturn]] void terminate_job() {
   const Engine& engine = *job().engine;
   const std::string why =
       std::current_exception() ? present_exception() : "std::terminate was called without an exception";
   std::fprintf(stderr, "rank %d of %d: %s\n", engine.rank(), engine.size(), why.c_str());
-  job().engine->give_up(why);
+  job().engine->end_job(why);
 }
 
-/// The processes of a machine share its cores, unless somebody has said how many threads each is to have.
+/// The processes of a machine share its cores, unless the number of threads of each was set.
 void share_cores(const Engine& engine) {
   const long cores = sysconf(_SC_NPROCESSORS_ONLN);
   if (std::getenv("PLEAT_THREADS") != nullptr || num_threads() * engine.local_size() <= cores) return;
   set_num_threads(std::max(1L, cores / engine.local_size()));
 }
 
-void leave_job() { job().engine->leave(); }
+void leave_job() { job().engine->end_program(); }
 
 }  // namespace
 

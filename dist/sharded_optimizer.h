@@ -36,7 +36,7 @@ namespace pleat::dist {
 class ShardedOptimizer : public optim::Optimizer {
  public:
   /// Takes the optimiser over, with the state that it has. Throws ValueError when one of its parameters is
-  /// not in the network of `ddp`, so that nobody would average its gradients, or has gaps in its memory.
+  /// not in the network of `ddp`, so that its gradients would not be averaged, or has gaps in its memory.
   /// Throws DistError where the optimisers of the ranks differ in their kind, parameters, groups or rates.
   template <std::derived_from<optim::ParameterwiseOptimizer> Inner>
   ShardedOptimizer(DataParallel& ddp, Inner inner)

@@ -101,19 +101,15 @@ Tensor sync_batch_norm(const Tensor& x, const Tensor& weight, const Tensor& bias
 int64_t convert_sync_batch_norm(nn::Module& net, const Communicator& world) {
   if (world.size() == 1) return 0;
   int64_t converted = 0;
-  const auto convert = [&]<int dims>(nn::BatchNorm<dims>* norm) {
-    if (norm == nullptr) return;
+  for (const auto& [name, module] : net.named_modules()) {
+    auto* norm = dynamic_cast<nn::BatchNormModule*>(module);
+    if (norm == nullptr) continue;
     ++converted;
     norm->function = [world](const Tensor& x, const Tensor& weight, const Tensor& bias,
                              const Tensor& running_mean, const Tensor& running_var,
                              const BatchNormOptions& options) {
       return sync_batch_norm(x, weight, bias, running_mean, running_var, world, options);
     };
-  };
-  for (const auto& [name, module] : net.named_modules()) {
-    convert(dynamic_cast<nn::BatchNorm1d*>(module));
-    convert(dynamic_cast<nn::BatchNorm2d*>(module));
-    convert(dynamic_cast<nn::BatchNorm3d*>(module));
   }
   return converted;
 }

@@ -55,14 +55,14 @@ class Transport : public Collectives {
   virtual bool receive_is_done() = 0;
 
   /// A question of one engine to another, or its answer.
-  struct Note {
+  struct Message {
     int32_t is_answer = 0;
     int32_t is_waiting = 0;  ///< for the other ranks, in its call
     int64_t call = 0;        ///< the last that the rank has made
   };
-  /// Sends a note without waiting; takes one that has arrived, and says from whom.
-  virtual void tell(int to, const Note& note) = 0;
-  virtual std::optional<std::pair<int, Note>> heard() = 0;
+  /// Sends a message without waiting; takes one that has arrived, and says from whom.
+  virtual void send_message(int to, const Message& message) = 0;
+  virtual std::optional<std::pair<int, Message>> receive_message() = 0;
 
   /// The end of the job: all ranks must call it.
   virtual void finish() = 0;

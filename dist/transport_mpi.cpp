@@ -220,23 +220,23 @@ class MpiTransport : public Transport {
   }
   bool receive_is_done() override { return are_done(receives_); }
 
-  void tell(int to, const Note& note) override {
+  void send_message(int to, const Message& message) override {
     // Whether it arrives is not waited for: it is small, and the other may be gone.
     MPI_Request request;
-    const Note* const kept = notes_.emplace_back(std::make_unique<Note>(note)).get();
+    const Message* const kept = messages_.emplace_back(std::make_unique<Message>(message)).get();
     check_mpi(MPI_Isend(kept, sizeof *kept, MPI_BYTE, to, note_tag, agreement_, &request), "MPI_Isend");
     MPI_Request_free(&request);
   }
-  std::optional<std::pair<int, Note>> heard() override {
+  std::optional<std::pair<int, Message>> receive_message() override {
     int arrived = 0;
     MPI_Status status;
     check_mpi(MPI_Iprobe(MPI_ANY_SOURCE, note_tag, agreement_, &arrived, &status), "MPI_Iprobe");
     if (arrived == 0) return {};
-    Note note;
-    check_mpi(
-        MPI_Recv(&note, sizeof note, MPI_BYTE, status.MPI_SOURCE, note_tag, agreement_, MPI_STATUS_IGNORE),
-        "MPI_Recv");
-    return std::pair{status.MPI_SOURCE, note};
+    Message message;
+    check_mpi(MPI_Recv(&message, sizeof message, MPI_BYTE, status.MPI_SOURCE, note_tag, agreement_,
+                       MPI_STATUS_IGNORE),
+              "MPI_Recv");
+    return std::pair{status.MPI_SOURCE, message};
   }
 
   void finish() override {
@@ -278,8 +278,8 @@ class MpiTransport : public Transport {
   HalfOps float16_, bfloat16_;
   MPI_Request min_ = MPI_REQUEST_NULL;
   std::vector<MPI_Request> sends_, receives_;
-  std::vector<std::shared_ptr<void>> sent_;   ///< owners of what `sends_` sends
-  std::vector<std::unique_ptr<Note>> notes_;  ///< that were sent
+  std::vector<std::shared_ptr<void>> sent_;         ///< owners of what `sends_` sends
+  std::vector<std::unique_ptr<Message>> messages_;  ///< that were sent
 };
 
 }  // namespace

@@ -2,6 +2,7 @@
 
 #include "pleat/core/tensor/create.h"
 #include "pleat/nn/option_checks.h"
+#include "pleat/nn/options_text.h"
 
 namespace pleat::nn {
 
@@ -40,6 +41,12 @@ void check_options(LayerName layer, const SoftshrinkOptions& o) {
 void check_options(LayerName layer, const ThresholdOptions& o) {
   check<ValueError>(!std::isnan(o.threshold), "{}: the threshold must be a number, got {}", layer.text,
                     o.threshold);
+}
+std::string text_of_option(LayerName, GeluApproximation value) {
+  return value == GeluApproximation::tanh ? "tanh" : "none";
+}
+std::string text_of_options(LayerName, const SoftplusOptions& o) {
+  return OptionsText()("beta", o.beta)("threshold", o.threshold, 20);
 }
 
 }  // namespace detail

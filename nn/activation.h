@@ -106,6 +106,8 @@ void check_options(LayerName layer, const CELUOptions& options);
 void check_options(LayerName layer, const SoftplusOptions& options);
 void check_options(LayerName layer, const SoftshrinkOptions& options);
 void check_options(LayerName layer, const ThresholdOptions& options);
+std::string text_of_option(LayerName, GeluApproximation value);
+std::string text_of_options(LayerName, const SoftplusOptions& options);
 }  // namespace detail
 
 }  // namespace pleat::nn

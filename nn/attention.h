@@ -27,7 +27,7 @@ struct MultiheadAttentionMasks {
   /// [L, S] or [N * num_heads, L, S]: bool, true where a query takes no key, or floating, added to the
   /// scores.
   Tensor attn_mask = {};
-  Tensor key_padding_mask = {};  ///< [N, S], of one sequence [S]: bool, true for keys that nobody takes
+  Tensor key_padding_mask = {};  ///< [N, S], of one sequence [S]: bool, true for keys that no query takes
   bool is_causal = false;        ///< query i takes the keys 0 ... i only
   bool need_weights = false;     ///< returns the shares, too; slower
 };

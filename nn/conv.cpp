@@ -16,6 +16,12 @@
 namespace pleat::nn {
 namespace {
 
+template <class Options>
+using Function = Tensor (*)(const Tensor& x, const Tensor& weight, const Tensor& bias, const Options&);
+constexpr Function<pleat::ConvOptions> convolutions[] = {conv1d, conv2d, conv3d};
+constexpr Function<pleat::ConvTransposeOptions> transposed_convolutions[] = {
+    conv_transpose1d, conv_transpose2d, conv_transpose3d};
+
 /// Checks the options that need no input, and makes the weight [first, second, kernel...].
 template <class Options>
 Tensor make_weight(const std::string& module, int dims, const Options& o, int64_t first, int64_t second) {
@@ -85,93 +91,56 @@ OptionsText describe(int64_t in, int64_t out, const Tensor& weight, const Tensor
 
 }  // namespace
 
-template <int dims>
-Conv<dims>::Conv(ConvModuleOptions o)
-    : weight(make_weight("Conv" + std::to_string(dims) + "d", dims, o, o.out_channels,
-                         o.in_channels / std::max<int64_t>(o.groups, 1))),
-      options{.stride = o.stride,
+ConvModule::ConvModule(int dims, ConvModuleOptions o)
+    : options{.stride = o.stride,
               .padding = o.padding,
               .dilation = o.dilation,
               .groups = o.groups,
               .implementation = o.implementation,
               .precision = o.precision},
-      padding_mode(std::move(o.padding_mode)) {
+      padding_mode(std::move(o.padding_mode)),
+      dims_(dims) {
+  weight = make_weight(type_name(), dims, o, o.out_channels, o.in_channels / std::max<int64_t>(o.groups, 1));
   pad_mode(type_name(), padding_mode);
   if (o.bias) bias = make_bias(weight, o.out_channels);
 }
 
-namespace {}  // namespace
-
-template <int dims>
-Tensor Conv<dims>::forward(const Tensor& x) {
+Tensor ConvModule::forward(const Tensor& x) {
   const auto run = [this](const Tensor& input, const pleat::ConvOptions& o) {
-    if constexpr (dims == 1)
-      return conv1d(input, weight, bias, o);
-    else if constexpr (dims == 2)
-      return conv2d(input, weight, bias, o);
-    else
-      return conv3d(input, weight, bias, o);
+    return convolutions[dims_ - 1](input, weight, bias, o);
   };
   const PadMode mode = pad_mode(type_name(), padding_mode);
   // For an input of another rank the convolution throws.
-  if (mode == PadMode::constant || (x.rank() != dims + 1 && x.rank() != dims + 2)) return run(x, options);
+  if (mode == PadMode::constant || (x.rank() != dims_ + 1 && x.rank() != dims_ + 2)) return run(x, options);
   pleat::ConvOptions unpadded = options;
   unpadded.padding = 0;
   return run(pad(x, pad_widths(type_name(), weight, options), {.mode = mode}), unpadded);
 }
 
-template <int dims>
-void Conv<dims>::members(Members& m) {
-  m("weight", weight);
-  m("bias", bias);
-}
-
-template <int dims>
-std::string Conv<dims>::options_text() const {
+std::string ConvModule::options_text() const {
   return describe(weight.size(1) * options.groups, weight.size(0), weight, bias, options)(
       "padding_mode", padding_mode, "zeros");
 }
 
-template <int dims>
-ConvTranspose<dims>::ConvTranspose(ConvTransposeModuleOptions o)
-    : weight(make_weight("ConvTranspose" + std::to_string(dims) + "d", dims, o, o.in_channels,
-                         o.out_channels / std::max<int64_t>(o.groups, 1))),
-      options{.stride = o.stride,
+ConvTransposeModule::ConvTransposeModule(int dims, ConvTransposeModuleOptions o)
+    : options{.stride = o.stride,
               .padding = o.padding,
               .output_padding = o.output_padding,
               .dilation = o.dilation,
               .groups = o.groups,
               .implementation = o.implementation,
-              .precision = o.precision} {
+              .precision = o.precision},
+      dims_(dims) {
+  weight = make_weight(type_name(), dims, o, o.in_channels, o.out_channels / std::max<int64_t>(o.groups, 1));
   if (o.bias) bias = make_bias(weight, o.out_channels);
 }
 
-template <int dims>
-Tensor ConvTranspose<dims>::forward(const Tensor& x) {
-  if constexpr (dims == 1)
-    return conv_transpose1d(x, weight, bias, options);
-  else if constexpr (dims == 2)
-    return conv_transpose2d(x, weight, bias, options);
-  else
-    return conv_transpose3d(x, weight, bias, options);
+Tensor ConvTransposeModule::forward(const Tensor& x) {
+  return transposed_convolutions[dims_ - 1](x, weight, bias, options);
 }
 
-template <int dims>
-void ConvTranspose<dims>::members(Members& m) {
-  m("weight", weight);
-  m("bias", bias);
-}
-
-template <int dims>
-std::string ConvTranspose<dims>::options_text() const {
+std::string ConvTransposeModule::options_text() const {
   return describe(weight.size(0), weight.size(1) * options.groups, weight, bias, options);
 }
-
-template class Conv<1>;
-template class Conv<2>;
-template class Conv<3>;
-template class ConvTranspose<1>;
-template class ConvTranspose<2>;
-template class ConvTranspose<3>;
 
 }  // namespace pleat::nn

@@ -3,7 +3,7 @@
 #include <optional>
 
 #include "pleat/core/base/required.h"
-#include "pleat/nn/module.h"
+#include "pleat/nn/layer.h"
 #include "pleat/ops/conv/options.h"
 
 namespace pleat::nn {
@@ -24,23 +24,31 @@ struct ConvModuleOptions {
   std::optional<Precision> precision = {};  ///< of all passes; see pleat::ConvOptions
 };
 
+/// What Conv1d, Conv2d and Conv3d share.
+class ConvModule : public WeightAndBias<Module> {
+ public:
+  Tensor forward(const Tensor& x) override;
+  std::string type_name() const override { return "Conv" + std::to_string(dims_) + "d"; }
+  std::string options_text() const override;
+
+  pleat::ConvOptions options;
+  std::string padding_mode;
+
+ protected:
+  ConvModule(int dims, ConvModuleOptions o);
+
+ private:
+  int dims_;
+};
+
 /// Convolution of [N, C, spatial...] with `dims` spatial dimensions; formula and errors:
 /// ops/conv/conv.h. weight [out, in / groups, kernel...] and bias [out] start uniform on
 /// [-b, b], b = 1 / sqrt(in / groups * taps). The weight has the memory format channels-last, which
 /// the fast implementations read. Throws ValueError for invalid options. With a padding mode other
 /// than zeros the input is padded first, and forward throws what pad does when it is too small.
 template <int dims>
-class Conv : public Module {
- public:
-  explicit Conv(ConvModuleOptions options);
-  Tensor forward(const Tensor& x) override;
-  void members(Members& m) override;
-  std::string type_name() const override { return "Conv" + std::to_string(dims) + "d"; }
-  std::string options_text() const override;
-
-  Tensor weight, bias;
-  pleat::ConvOptions options;
-  std::string padding_mode;
+struct Conv : ConvModule {
+  explicit Conv(ConvModuleOptions o) : ConvModule(dims, std::move(o)) {}
 };
 
 using Conv1d = Conv<1>;
@@ -61,18 +69,26 @@ struct ConvTransposeModuleOptions {
   std::optional<Precision> precision = {};
 };
 
-/// Transposed convolution; weight [in, out / groups, kernel...], bias [out].
-template <int dims>
-class ConvTranspose : public Module {
+/// What ConvTranspose1d, ConvTranspose2d and ConvTranspose3d share.
+class ConvTransposeModule : public WeightAndBias<Module> {
  public:
-  explicit ConvTranspose(ConvTransposeModuleOptions options);
   Tensor forward(const Tensor& x) override;
-  void members(Members& m) override;
-  std::string type_name() const override { return "ConvTranspose" + std::to_string(dims) + "d"; }
+  std::string type_name() const override { return "ConvTranspose" + std::to_string(dims_) + "d"; }
   std::string options_text() const override;
 
-  Tensor weight, bias;
   pleat::ConvTransposeOptions options;
+
+ protected:
+  ConvTransposeModule(int dims, ConvTransposeModuleOptions o);
+
+ private:
+  int dims_;
+};
+
+/// Transposed convolution; weight [in, out / groups, kernel...], bias [out].
+template <int dims>
+struct ConvTranspose : ConvTransposeModule {
+  explicit ConvTranspose(ConvTransposeModuleOptions o) : ConvTransposeModule(dims, std::move(o)) {}
 };
 
 using ConvTranspose1d = ConvTranspose<1>;

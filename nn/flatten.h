@@ -20,9 +20,6 @@ struct UnflattenOptions {
 };
 
 /// Splits dimension `dim` into several; one size may be -1.
-struct Unflatten : Layer<"Unflatten", UnflattenOptions> {
-  using Layer::Layer;
-  Tensor forward(const Tensor& x) override { return unflatten(x, options.dim, options.sizes); }
-};
+using Unflatten = FunctionLayer<"Unflatten", unflatten, &UnflattenOptions::dim, &UnflattenOptions::sizes>;
 
 }  // namespace pleat::nn

@@ -17,32 +17,24 @@
 namespace pleat::nn {
 namespace {
 
-template <class M>
+/// The module, where it is of one of these classes and of none that derives from them.
+template <class M, class... Classes>
 const M* exactly(const Module* module) {
-  return module != nullptr && typeid(*module) == typeid(M) ? static_cast<const M*>(module) : nullptr;
+  if (module == nullptr) return nullptr;
+  const bool is_one = ((typeid(*module) == typeid(M)) || ... || (typeid(*module) == typeid(Classes)));
+  return is_one ? static_cast<const M*>(module) : nullptr;
 }
 
-/// Calls f(module as its class) for a Conv1d, 2d or 3d that pads with zeros.
-template <class F>
-bool if_conv(const Module* module, const F& f) {
-  const auto as = [&](const auto* conv) {
-    if (conv == nullptr || conv->padding_mode != "zeros") return false;
-    f(*conv);
-    return true;
-  };
-  return as(exactly<Conv1d>(module)) || as(exactly<Conv2d>(module)) || as(exactly<Conv3d>(module));
+/// A Conv1d, 2d or 3d that pads with zeros; else none.
+const ConvModule* conv_of(const Module* module) {
+  const auto* conv = exactly<ConvModule, Conv1d, Conv2d, Conv3d>(module);
+  return conv != nullptr && conv->padding_mode == "zeros" ? conv : nullptr;
 }
 
-/// The same for a BatchNorm1d, 2d or 3d that computes batch_norm.
-template <class F>
-bool if_norm(const Module* module, const F& f) {
-  const auto as = [&](const auto* norm) {
-    if (norm == nullptr || norm->function) return false;
-    f(*norm);
-    return true;
-  };
-  return as(exactly<BatchNorm1d>(module)) || as(exactly<BatchNorm2d>(module)) ||
-         as(exactly<BatchNorm3d>(module));
+/// A BatchNorm1d, 2d or 3d that computes batch_norm; else none.
+const BatchNormModule* norm_of(const Module* module) {
+  const auto* norm = exactly<BatchNormModule, BatchNorm1d, BatchNorm2d, BatchNorm3d>(module);
+  return norm != nullptr && !norm->function ? norm : nullptr;
 }
 
 /// An activation that a Linear before it can compute; else none.
@@ -106,15 +98,16 @@ class FusedRun {
       const RecordForward range(module, x.x);
       y = range.run(compute);
     };
-    const bool fused =
-        if_conv(&module,
-                [&](const auto& conv) {
-                  bool before_norm = false;
-                  if_norm(next(), [&](const auto& norm) { before_norm = norm.training(); });
-                  run([&] { return fused_conv(x, conv.weight, conv.bias, conv.options, before_norm); });
-                }) ||
-        if_norm(&module, [&](const auto& norm) { run([&] { return run_norm(norm, x); }); });
-    if (fused) return y;
+    if (const auto* conv = conv_of(&module)) {
+      const auto* norm = norm_of(next());
+      const bool before_norm = norm != nullptr && norm->training();
+      run([&] { return fused_conv(x, conv->weight, conv->bias, conv->options, before_norm); });
+      return y;
+    }
+    if (const auto* norm = norm_of(&module)) {
+      run([&] { return run_norm(*norm, x); });
+      return y;
+    }
     const Tensor input = value(x);
     const auto* linear = exactly<Linear>(&module);
     const LinearActivationPtr activation = linear != nullptr ? activation_of(next()) : nullptr;
@@ -126,8 +119,7 @@ class FusedRun {
     return y;
   }
 
-  template <int dims>
-  FusedTensor run_norm(const BatchNorm<dims>& norm, const FusedTensor& x) {
+  FusedTensor run_norm(const BatchNormModule& norm, const FusedTensor& x) {
     const bool is_last = next() == nullptr;
     Tensor addend = is_last ? tail_.addend : Tensor();
     Bounds bounds = is_last ? tail_.bounds : bounds_of(*next());
@@ -138,7 +130,7 @@ class FusedRun {
       tail_.done = fits && !(norm.options.bounds.any() && (tail_.addend.defined() || tail_.bounds.any()));
     else
       is_done_ = bounds.any();
-    const bool before_conv = if_conv(next(is_done_ ? 1 : 0), [](const auto&) {});
+    const bool before_conv = conv_of(next(is_done_ ? 1 : 0)) != nullptr;
     norm.check_rank(x.x);
     return fused_norm(x, norm.operands(addend, bounds), before_conv);
   }

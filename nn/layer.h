@@ -38,6 +38,17 @@ template <class Options>
 std::string text_of_options(LayerName, const Options&) {
   return {};
 }
+/// The name of a member, as g++ and clang write the argument of a template.
+template <auto field>
+constexpr std::string_view name_of() {
+  std::string_view text = __PRETTY_FUNCTION__;
+  text = text.substr(0, text.find_first_of(";])", text.find("field = ")));
+  return text.substr(text.rfind(':') + 1);
+}
+/// The value of an option, as it is printed.
+std::string text_of_option(LayerName, int64_t value);
+std::string text_of_option(LayerName, double value);
+std::string text_of_option(LayerName, const Shape& value);
 
 template <class Last>
 using OptionsBy = std::conditional_t<std::same_as<Last, Tensor>, NoOptions, Last>;
@@ -112,6 +123,14 @@ class FunctionLayer
     if constexpr (requires { this->options.weight; }) m.buffer("weight", this->options.weight);
     if constexpr (requires { this->options.pos_weight; }) m.buffer("pos_weight", this->options.pos_weight);
   }
+  std::string options_text() const override {
+    std::string text = Base::options_text();
+    [[maybe_unused]] const auto add = [&](std::string_view field, const std::string& value) {
+      text.append(text.empty() ? "" : ", ").append(field).append("=").append(value);
+    };
+    (add(detail::name_of<fields>(), text_of_option(detail::LayerName{}, this->options.*fields)), ...);
+    return text;
+  }
 
  private:
   template <class... T>
@@ -123,6 +142,18 @@ class FunctionLayer
     else
       return function(tensors..., this->options);
   }
+};
+
+/// The base of a layer with a weight and a bias, which it lists; one that is undefined is none.
+template <class Base>
+struct WeightAndBias : Base {
+  using Base::Base;
+  void members(Members& m) override {
+    m("weight", weight);
+    m("bias", bias);
+  }
+
+  Tensor weight, bias;
 };
 
 }  // namespace pleat::nn

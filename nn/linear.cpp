@@ -10,7 +10,7 @@
 
 namespace pleat::nn {
 
-Linear::Linear(LinearOptions o) : Layer({.precision = o.precision}) {
+Linear::Linear(LinearOptions o) : WeightAndBias(MatmulOptions{.precision = o.precision}) {
   const int64_t in = o.in_features, out = o.out_features;
   check<ValueError>(in >= 1 && out >= 1,
                     "Linear: in_features and out_features must be at least 1, got {} and {}", in, out);
@@ -23,11 +23,6 @@ Linear::Linear(LinearOptions o) : Layer({.precision = o.precision}) {
 }
 
 Tensor Linear::forward(const Tensor& x) { return linear(x, weight, bias, options); }
-
-void Linear::members(Members& m) {
-  m("weight", weight);
-  m("bias", bias);
-}
 
 std::string Linear::options_text() const {
   return OptionsText()(weight.size(1))(weight.size(0))("bias", bias.defined(), true);

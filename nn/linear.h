@@ -17,14 +17,11 @@ struct LinearOptions {
 
 /// y = x W^T + b for x [..., in_features]: y [..., out_features]. weight [out, in] and bias [out] start
 /// uniform on [-b, b] with b = 1 / sqrt(in_features). Throws ValueError unless both numbers are at least 1.
-class Linear : public Layer<"Linear", MatmulOptions> {
+class Linear : public WeightAndBias<Layer<"Linear", MatmulOptions>> {
  public:
   explicit Linear(LinearOptions o);
   Tensor forward(const Tensor& x) override;
-  void members(Members& m) override;
   std::string options_text() const override;
-
-  Tensor weight, bias;
 };
 
 }  // namespace pleat::nn

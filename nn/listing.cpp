@@ -32,7 +32,7 @@ struct Part {
   }
 };
 
-struct Stranger {
+struct UnlistedModule {
   const Module* caller = nullptr;
   std::string caller_type = {}, type = {}, text = {};
   std::vector<Part> parts = {};
@@ -46,7 +46,7 @@ struct Stranger {
 };
 
 /// A gradient that came to a parameter that no module lists.
-struct Stray {
+struct UnlistedGradient {
   std::weak_ptr<autograd::Slot> slot;
   Shape shape;
   std::string op;  ///< the function that used the parameter
@@ -60,8 +60,8 @@ struct Stray {
 /// What was found and may have been listed since.
 struct Notes {
   ForkMutex<std::mutex> mutex;
-  std::vector<Stranger> strangers;
-  std::vector<Stray> strays;
+  std::vector<UnlistedModule> modules;
+  std::vector<UnlistedGradient> gradients;
   std::atomic<bool> any{false};  ///< spares calls and steps the lock
 
   /// Adds one unless it is known. With the lock, as all here.
@@ -73,9 +73,9 @@ struct Notes {
   }
   void forget_closed() {
     const auto closed = [](const auto& note) { return !note.open(); };
-    std::erase_if(strangers, closed);
-    std::erase_if(strays, closed);
-    any = !strangers.empty() || !strays.empty();
+    std::erase_if(modules, closed);
+    std::erase_if(gradients, closed);
+    any = !modules.empty() || !gradients.empty();
   }
 };
 Notes& notes() {
@@ -83,11 +83,11 @@ Notes& notes() {
   return all;
 }
 
-void take_stray(const std::shared_ptr<autograd::Slot>& slot, const Shape& shape, const std::string& op) {
+void take_gradient(const std::shared_ptr<autograd::Slot>& slot, const Shape& shape, const std::string& op) {
   const std::lock_guard lock(notes().mutex);
-  notes().add(notes().strays, {slot, shape, op}, [&](auto& other) { return other.slot.lock() == slot; });
+  notes().add(notes().gradients, {slot, shape, op}, [&](auto& other) { return other.slot.lock() == slot; });
 }
-[[maybe_unused]] const auto takes = autograd::takes_unlisted.exchange(take_stray);
+[[maybe_unused]] const auto takes = autograd::takes_unlisted.exchange(take_gradient);
 
 std::vector<Members::Item> listed_by(Module& module) {
   Members members;
@@ -119,8 +119,8 @@ std::string remedy_for(const std::string& caller) {
 }
 
 /// Modules of one class that one module calls, as those of a vector: a line of a message.
-struct Forgotten {
-  std::vector<const Stranger*> modules;
+struct MessageLine {
+  std::vector<const UnlistedModule*> modules;
   std::vector<std::string> tensors = {};  ///< "weight [3, 3]"
 
   std::string text() const {
@@ -136,13 +136,13 @@ struct Forgotten {
 };
 
 /// The line of this module, which it is added to.
-Forgotten& line_of(const Stranger& stranger, std::vector<Forgotten>& lines) {
-  for (Forgotten& line : lines)
-    if (line.modules[0]->caller == stranger.caller && line.modules[0]->type == stranger.type) {
-      if (std::ranges::find(line.modules, &stranger) == line.modules.end()) line.modules.push_back(&stranger);
+MessageLine& line_of(const UnlistedModule& unlisted, std::vector<MessageLine>& lines) {
+  for (MessageLine& line : lines)
+    if (line.modules[0]->caller == unlisted.caller && line.modules[0]->type == unlisted.type) {
+      if (std::ranges::find(line.modules, &unlisted) == line.modules.end()) line.modules.push_back(&unlisted);
       return line;
     }
-  return lines.emplace_back(Forgotten{{&stranger}});
+  return lines.emplace_back(MessageLine{{&unlisted}});
 }
 
 std::string text_of_module(const Module& module) {
@@ -161,8 +161,8 @@ void Listing::take(const Tensor& tensor, bool buffer) {
   if (buffer) {
     if (!notes().any) return;
     const std::lock_guard lock(notes().mutex);
-    for (Stranger& stranger : notes().strangers)
-      std::erase_if(stranger.parts, [&](const Part& part) { return part.id == tensor.impl().id; });
+    for (UnlistedModule& unlisted : notes().modules)
+      std::erase_if(unlisted.parts, [&](const Part& part) { return part.id == tensor.impl().id; });
     return;
   }
   const auto& known = tensor.impl().slot;
@@ -232,25 +232,25 @@ void Listing::look(const RecordForward& call) {
 }
 
 void Listing::note(Module& module, const Module& caller) {
-  Stranger stranger{.caller = &caller};
+  UnlistedModule unlisted{.caller = &caller};
   bool shared = true;
   each_tensor(module, "", [&](const std::string& name, const Tensor& tensor, bool buffer) {
     if (!buffer && (!is_floating(tensor.dtype()) || !tensor.is_leaf())) return;
     if (!buffer && grad_enabled()) make_parameter(tensor);
     const auto& slot = tensor.impl().slot;
     shared = shared && (buffer || (slot && slot->listed));
-    stranger.parts.push_back({name, tensor.impl().id, buffer, slot, tensor.impl().storage});
+    unlisted.parts.push_back({name, tensor.impl().id, buffer, slot, tensor.impl().storage});
   });
-  if (!stranger.open()) {
+  if (!unlisted.open()) {
     if (shared) take(module);  // all its parameters are those of modules that are listed
     return;
   }
-  stranger.caller_type = caller.type_name();
-  stranger.type = module.type_name();
-  stranger.text = text_of_module(module);
+  unlisted.caller_type = caller.type_name();
+  unlisted.type = module.type_name();
+  unlisted.text = text_of_module(module);
   const std::lock_guard lock(notes().mutex);
-  const uint64_t first = stranger.parts.front().id;
-  notes().add(notes().strangers, std::move(stranger),
+  const uint64_t first = unlisted.parts.front().id;
+  notes().add(notes().modules, std::move(unlisted),
               [&](auto& other) { return other.caller == &caller && other.parts.front().id == first; });
 }
 
@@ -281,12 +281,12 @@ void Listing::check_complete(const Module& module) {
   for (const auto& [path, one] : const_cast<Module&>(module).named_modules()) inside.insert(one);
   const std::lock_guard lock(notes().mutex);
   notes().forget_closed();
-  std::vector<Forgotten> lines;
-  for (const Stranger& stranger : notes().strangers)
-    if (inside.contains(stranger.caller) && stranger.caller->type_name() == stranger.caller_type)
-      line_of(stranger, lines);
+  std::vector<MessageLine> lines;
+  for (const UnlistedModule& unlisted : notes().modules)
+    if (inside.contains(unlisted.caller) && unlisted.caller->type_name() == unlisted.caller_type)
+      line_of(unlisted, lines);
   std::string problems;
-  for (const Forgotten& line : lines) problems += line.text();
+  for (const MessageLine& line : lines) problems += line.text();
   check<ValueError>(
       problems.empty(),
       "{}: state_dict() would lack tensors of modules that forward calls and members() does not "
@@ -299,24 +299,24 @@ bool Listing::any_unlisted() { return notes().any; }
 void Listing::check_gradients(const std::string& optimizer, const std::vector<Tensor>& held) {
   for (const Tensor& tensor : held)
     if (const auto& slot = tensor.impl().slot) slot->listed = true;
-  std::vector<Forgotten> lines;
+  std::vector<MessageLine> lines;
   std::map<std::string, int64_t> tensors;  // of no module that was called, with how often they look so
   const std::lock_guard lock(notes().mutex);
   notes().forget_closed();
-  for (const Stray& stray : notes().strays) {
-    const auto slot = stray.slot.lock();
-    const Stranger* owner = nullptr;
+  for (const UnlistedGradient& gradient : notes().gradients) {
+    const auto slot = gradient.slot.lock();
+    const UnlistedModule* owner = nullptr;
     const Part* found = nullptr;
-    for (const Stranger& stranger : notes().strangers)
-      for (const Part& part : stranger.parts)
-        if (slot && part.slot.lock() == slot) owner = &stranger, found = &part;
+    for (const UnlistedModule& unlisted : notes().modules)
+      for (const Part& part : unlisted.parts)
+        if (slot && part.slot.lock() == slot) owner = &unlisted, found = &part;
     if (owner != nullptr)
-      line_of(*owner, lines).tensors.push_back(fmt::format("{} {}", found->name, stray.shape));
+      line_of(*owner, lines).tensors.push_back(fmt::format("{} {}", found->name, gradient.shape));
     else
-      ++tensors[fmt::format("{}, used by {}", stray.shape, stray.op)];
+      ++tensors[fmt::format("{}, used by {}", gradient.shape, gradient.op)];
   }
   std::string problems;
-  for (const Forgotten& line : lines) problems += line.text();
+  for (const MessageLine& line : lines) problems += line.text();
   for (const auto& [text, count] : tensors)
     problems += fmt::format("\n  {}{}: {}, or give it to an optimiser",
                             count > 1 ? fmt::format("{} times ", count) : "", text,

@@ -11,45 +11,45 @@
 #include "pleat/ops/spatial/channels_hint.h"
 
 namespace pleat::nn {
-namespace {
 
-/// Parameters and running statistics of a batch or instance norm, as its options want them.
-template <class Norm>
-void make_tensors(Norm& norm) {
-  const int64_t features = norm.options.num_features;
-  if (norm.options.affine) {
-    norm.weight = parameter(ones({features}));
-    norm.bias = parameter(zeros({features}));
+template <class Options>
+RunningNorm::RunningNorm(const char* name, int dims, const Options& o) : name_(name), dims_(dims) {
+  const int64_t features = o.num_features;
+  check_at_least(type_name(), "num_features", features, 1);
+  check_positive(type_name(), "eps", o.eps);
+  if (o.affine) {
+    weight = parameter(ones({features}));
+    bias = parameter(zeros({features}));
   }
-  if (norm.options.track_running_stats) {
-    norm.running_mean = zeros({features});
-    norm.running_var = ones({features});
-    norm.num_batches_tracked = scalar(0, int64);
+  if (o.track_running_stats) {
+    running_mean = zeros({features});
+    running_var = ones({features});
+    num_batches_tracked = scalar(0, int64);
   }
 }
 
-}  // namespace
+void RunningNorm::members(Members& m) {
+  WeightAndBias::members(m);
+  m.buffer("running_mean", running_mean);
+  m.buffer("running_var", running_var);
+  m.buffer("num_batches_tracked", num_batches_tracked);
+}
 
-template <int dims>
-BatchNorm<dims>::BatchNorm(BatchNormModuleOptions o) : options(std::move(o)) {
-  check_at_least(type_name(), "num_features", options.num_features, 1);
-  check_positive(type_name(), "eps", options.eps);
+BatchNormModule::BatchNormModule(int dims, BatchNormModuleOptions o)
+    : RunningNorm("BatchNorm", dims, o), options(std::move(o)) {
   if (options.momentum) check_share(type_name(), "momentum", *options.momentum);
   check<ValueError>(options.bounds.min <= options.bounds.max, "{}: bounds must have min <= max, got {}",
                     type_name(), to_string(options.bounds));
-  make_tensors(*this);
 }
 
-template <int dims>
-Tensor BatchNorm<dims>::forward(const Tensor& x) {
+Tensor BatchNormModule::forward(const Tensor& x) {
   check_rank(x);
   const BatchNormOptions call = operands().options;
   if (function) return function(x, weight, bias, running_mean, running_var, call);
   return batch_norm(x, weight, bias, running_mean, running_var, call);
 }
 
-template <int dims>
-BatchNormOperands BatchNorm<dims>::operands(const Tensor& residual, const Bounds& bounds) const {
+BatchNormOperands BatchNormModule::operands(const Tensor& residual, const Bounds& bounds) const {
   return {weight,
           bias,
           running_mean,
@@ -63,32 +63,21 @@ BatchNormOperands BatchNorm<dims>::operands(const Tensor& residual, const Bounds
            .implementation = options.implementation}};
 }
 
-template <int dims>
-void BatchNorm<dims>::check_rank(const Tensor& x) const {
-  check<ShapeError>(x.rank() == dims + 2 || (dims == 1 && x.rank() == 2), "{}: needs [N, C{}], got {}{}",
-                    type_name(), dims == 1 ? "] or [N, C, L" : ", spatial...", x,
-                    dims > 1 && x.rank() == dims + 1 ? "; unsqueeze(x, 0) makes a batch of one sample" : "");
+void BatchNormModule::check_rank(const Tensor& x) const {
+  check<ShapeError>(
+      x.rank() == dims_ + 2 || (dims_ == 1 && x.rank() == 2), "{}: needs [N, C{}], got {}{}", type_name(),
+      dims_ == 1 ? "] or [N, C, L" : ", spatial...", x,
+      dims_ > 1 && x.rank() == dims_ + 1 ? "; unsqueeze(x, 0) makes a batch of one sample" : "");
 }
 
-template <int dims>
-void BatchNorm<dims>::members(Members& m) {
-  m("weight", weight);
-  m("bias", bias);
-  if (!options.track_running_stats) return;
-  m.buffer("running_mean", running_mean);
-  m.buffer("running_var", running_var);
-  m.buffer("num_batches_tracked", num_batches_tracked);
-}
-
-template <int dims>
-std::string BatchNorm<dims>::options_text() const {
+std::string BatchNormModule::options_text() const {
   const auto& o = options;
   return OptionsText()(o.num_features)("eps", o.eps, 1e-5)("momentum", o.momentum, 0.1)(
       "affine", o.affine, true)("track_running_stats", o.track_running_stats, true)(
       "bounds", o.bounds, Bounds())("implementation", o.implementation, "");
 }
 
-LayerNorm::LayerNorm(LayerNormModuleOptions o) : Layer(std::move(o)) {
+LayerNorm::LayerNorm(LayerNormModuleOptions o) : WeightAndBias(std::move(o)) {
   const Sizes& shape = options.normalized_shape;
   check<ValueError>(!shape.empty() && std::ranges::all_of(shape, [](int64_t size) { return size >= 1; }),
                     "LayerNorm: normalized_shape needs sizes of at least 1, got {}", shape);
@@ -101,11 +90,6 @@ LayerNorm::LayerNorm(LayerNormModuleOptions o) : Layer(std::move(o)) {
 Tensor LayerNorm::forward(const Tensor& x) {
   return layer_norm(x, weight, bias,
                     {.normalized_shape = options.normalized_shape.get(), .eps = options.eps});
-}
-
-void LayerNorm::members(Members& m) {
-  m("weight", weight);
-  m("bias", bias);
 }
 
 std::string LayerNorm::options_text() const {
@@ -141,7 +125,7 @@ std::string detail::text_of_options(LayerName, const LocalResponseNormOptions& o
   return OptionsText()(o.size)("alpha", o.alpha)("beta", o.beta)("k", o.k);
 }
 
-GroupNorm::GroupNorm(GroupNormModuleOptions o) : Layer(std::move(o)) {
+GroupNorm::GroupNorm(GroupNormModuleOptions o) : WeightAndBias(std::move(o)) {
   const int64_t groups = options.num_groups;
   const int64_t channels = options.num_channels;
   check<ValueError>(groups >= 1 && channels >= 1 && channels % groups == 0,
@@ -160,29 +144,20 @@ Tensor GroupNorm::forward(const Tensor& x) {
   return group_norm(x, weight, bias, {.num_groups = options.num_groups, .eps = options.eps});
 }
 
-void GroupNorm::members(Members& m) {
-  m("weight", weight);
-  m("bias", bias);
-}
-
 std::string GroupNorm::options_text() const {
   return OptionsText()(options.num_groups)(options.num_channels)("eps", options.eps, 1e-5)(
       "affine", options.affine, true);
 }
 
-template <int dims>
-InstanceNorm<dims>::InstanceNorm(InstanceNormModuleOptions o) : options(std::move(o)) {
-  check_at_least(type_name(), "num_features", options.num_features, 1);
-  check_positive(type_name(), "eps", options.eps);
+InstanceNormModule::InstanceNormModule(int dims, InstanceNormModuleOptions o)
+    : RunningNorm("InstanceNorm", dims, o), options(std::move(o)) {
   check_share(type_name(), "momentum", options.momentum);
-  make_tensors(*this);
 }
 
-template <int dims>
-Tensor InstanceNorm<dims>::forward(const Tensor& x) {
-  if (x.rank() != dims + 2 || x.size(1) != options.num_features)
+Tensor InstanceNormModule::forward(const Tensor& x) {
+  if (x.rank() != dims_ + 2 || x.size(1) != options.num_features)
     fail<ShapeError>("{}: needs [N, {}] and {} spatial dimensions, got {}{}", type_name(),
-                     options.num_features.get(), dims, x,
+                     options.num_features.get(), dims_, x,
                      ops::channels_last_hint(x.shape(), options.num_features));
   return instance_norm(x, weight, bias, running_mean, running_var,
                        {.use_input_stats = training() || !options.track_running_stats,
@@ -191,27 +166,10 @@ Tensor InstanceNorm<dims>::forward(const Tensor& x) {
                         .num_batches_tracked = num_batches_tracked});
 }
 
-template <int dims>
-void InstanceNorm<dims>::members(Members& m) {
-  m("weight", weight);
-  m("bias", bias);
-  m.buffer("running_mean", running_mean);
-  m.buffer("running_var", running_var);
-  m.buffer("num_batches_tracked", num_batches_tracked);
-}
-
-template <int dims>
-std::string InstanceNorm<dims>::options_text() const {
+std::string InstanceNormModule::options_text() const {
   const auto& o = options;
   return OptionsText()(o.num_features)("eps", o.eps, 1e-5)("momentum", o.momentum, 0.1)(
       "affine", o.affine, false)("track_running_stats", o.track_running_stats, false);
 }
-
-template class InstanceNorm<1>;
-template class InstanceNorm<2>;
-template class InstanceNorm<3>;
-template class BatchNorm<1>;
-template class BatchNorm<2>;
-template class BatchNorm<3>;
 
 }  // namespace pleat::nn

@@ -25,28 +25,47 @@ using BatchNormFunction = std::function<Tensor(const Tensor& x, const Tensor& we
                                                const Tensor& running_mean, const Tensor& running_var,
                                                const BatchNormOptions& options)>;
 
-/// Batch normalisation of [N, C, spatial...] with `dims` spatial dimensions (1: also [N, C]); see
-/// ops/norm/batch_norm.h. weight starts as 1, bias as 0, running_mean as 0 and running_var as 1. forward
-/// throws ShapeError for another rank.
-template <int dims>
-class BatchNorm : public Module {
+/// A batch or instance norm of `dims` spatial dimensions: what it learns, and what it notes of its inputs.
+class RunningNorm : public WeightAndBias<Module> {
  public:
-  explicit BatchNorm(BatchNormModuleOptions options);
+  void members(Members& m) override;
+  std::string type_name() const override { return name_ + std::to_string(dims_) + "d"; }
+
+  Tensor running_mean, running_var;
+  Tensor num_batches_tracked;  ///< int64
+
+ protected:
+  template <class Options>
+  RunningNorm(const char* name, int dims, const Options& o);
+
+  const char* name_;
+  int dims_;
+};
+
+/// What BatchNorm1d, BatchNorm2d and BatchNorm3d share.
+class BatchNormModule : public RunningNorm {
+ public:
   Tensor forward(const Tensor& x) override;
   /// A call of batch_norm in the module's mode, with an addend and bounds beside the module's own (see
   /// BatchNormOptions), for conv_norm_act and norm_act_conv: `norm.operands(shortcut, {.min = 0})`.
   BatchNormOperands operands(const Tensor& residual = {}, const Bounds& bounds = {}) const;
   /// Throws ShapeError unless x has the rank that forward takes.
   void check_rank(const Tensor& x) const;
-  void members(Members& m) override;
-  std::string type_name() const override { return "BatchNorm" + std::to_string(dims) + "d"; }
   std::string options_text() const override;
 
-  Tensor weight, bias;
-  Tensor running_mean, running_var;
-  Tensor num_batches_tracked;  ///< int64
   BatchNormModuleOptions options;
   BatchNormFunction function;  ///< called instead of pleat::batch_norm; dist::convert_sync_batch_norm sets it
+
+ protected:
+  BatchNormModule(int dims, BatchNormModuleOptions o);
+};
+
+/// Batch normalisation of [N, C, spatial...] with `dims` spatial dimensions (1: also [N, C]); see
+/// ops/norm/batch_norm.h. weight starts as 1, bias as 0, running_mean as 0 and running_var as 1. forward
+/// throws ShapeError for another rank.
+template <int dims>
+struct BatchNorm : BatchNormModule {
+  explicit BatchNorm(BatchNormModuleOptions o) : BatchNormModule(dims, std::move(o)) {}
 };
 
 using BatchNorm1d = BatchNorm<1>;
@@ -62,14 +81,11 @@ struct LayerNormModuleOptions {
 
 /// Normalises the last dimensions of x; see ops/norm/norm.h. weight starts as 1, bias as
 /// 0, both of the normalised shape. Throws ValueError for invalid options.
-class LayerNorm : public Layer<"LayerNorm", LayerNormModuleOptions> {
+class LayerNorm : public WeightAndBias<Layer<"LayerNorm", LayerNormModuleOptions>> {
  public:
   explicit LayerNorm(LayerNormModuleOptions o);
   Tensor forward(const Tensor& x) override;
-  void members(Members& m) override;
   std::string options_text() const override;
-
-  Tensor weight, bias;
 };
 
 struct RMSNormModuleOptions {
@@ -104,14 +120,11 @@ struct GroupNormModuleOptions {
 
 /// Normalises groups of channels of each image [N, C] or [N, C, spatial...]; see ops/norm/group_norm.h.
 /// weight [C] starts as 1, bias [C] as 0. Throws ValueError unless num_groups divides num_channels.
-class GroupNorm : public Layer<"GroupNorm", GroupNormModuleOptions> {
+class GroupNorm : public WeightAndBias<Layer<"GroupNorm", GroupNormModuleOptions>> {
  public:
   explicit GroupNorm(GroupNormModuleOptions o);
   Tensor forward(const Tensor& x) override;
-  void members(Members& m) override;
   std::string options_text() const override;
-
-  Tensor weight, bias;
 };
 
 struct InstanceNormModuleOptions {
@@ -122,21 +135,23 @@ struct InstanceNormModuleOptions {
   bool track_running_stats = false;  ///< and use them in evaluation
 };
 
+/// What InstanceNorm1d, InstanceNorm2d and InstanceNorm3d share.
+class InstanceNormModule : public RunningNorm {
+ public:
+  Tensor forward(const Tensor& x) override;
+  std::string options_text() const override;
+
+  InstanceNormModuleOptions options;
+
+ protected:
+  InstanceNormModule(int dims, InstanceNormModuleOptions o);
+};
+
 /// Normalises each channel of each image [N, C, spatial...] with `dims` spatial dimensions; see
 /// ops/norm/group_norm.h. forward throws ShapeError for another rank.
 template <int dims>
-class InstanceNorm : public Module {
- public:
-  explicit InstanceNorm(InstanceNormModuleOptions options);
-  Tensor forward(const Tensor& x) override;
-  void members(Members& m) override;
-  std::string type_name() const override { return "InstanceNorm" + std::to_string(dims) + "d"; }
-  std::string options_text() const override;
-
-  Tensor weight, bias;
-  Tensor running_mean, running_var;
-  Tensor num_batches_tracked;  ///< int64
-  InstanceNormModuleOptions options;
+struct InstanceNorm : InstanceNormModule {
+  explicit InstanceNorm(InstanceNormModuleOptions o) : InstanceNormModule(dims, std::move(o)) {}
 };
 
 using InstanceNorm1d = InstanceNorm<1>;

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "pleat/core/base/format.h"
+#include "pleat/nn/layer.h"
 
 namespace pleat::nn {
 
@@ -38,5 +39,9 @@ OptionsText& OptionsText::operator()(const char* name, const OptionText& value) 
 OptionsText& OptionsText::operator()(const char* name, const OptionText& value, const OptionText& usual) {
   return value.text == usual.text ? *this : (*this)(name, value);
 }
+
+std::string detail::text_of_option(LayerName, int64_t value) { return std::to_string(value); }
+std::string detail::text_of_option(LayerName, double value) { return OptionText(value).text; }
+std::string detail::text_of_option(LayerName, const Shape& value) { return pleat::to_string(value); }
 
 }  // namespace pleat::nn

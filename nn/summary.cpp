@@ -30,10 +30,8 @@ bool count_as(const Module& module, const Tensor& side, int64_t& count) {
 
 int64_t multiply_adds(const Module& module, const Tensor& input, const Tensor& output) {
   int64_t n = 0;
-  count_as<Linear>(module, output, n) || count_as<Conv1d>(module, output, n) ||
-      count_as<Conv2d>(module, output, n) || count_as<Conv3d>(module, output, n) ||
-      count_as<ConvTranspose1d>(module, input, n) || count_as<ConvTranspose2d>(module, input, n) ||
-      count_as<ConvTranspose3d>(module, input, n);
+  count_as<Linear>(module, output, n) || count_as<ConvModule>(module, output, n) ||
+      count_as<ConvTransposeModule>(module, input, n);
   return n;
 }
 

@@ -21,10 +21,9 @@ struct Convolution {
   std::string text;  ///< equal ones have equal texts
 };
 
-template <int dims>
-bool is_conv(const nn::Module& module, const Tensor& input, Convolution& found) {
-  const auto* layer = dynamic_cast<const nn::Conv<dims>*>(&module);
-  if (layer == nullptr || layer->padding_mode != "zeros") return false;
+void find_conv(const nn::Module& module, const Tensor& input, Convolution& found) {
+  const auto* layer = dynamic_cast<const nn::ConvModule*>(&module);
+  if (layer == nullptr || layer->padding_mode != "zeros") return;
   found = {.input = input.shape(),
            .format = input.is_contiguous(MemoryFormat::channels_last) ? MemoryFormat::channels_last
                                                                       : MemoryFormat::contiguous,
@@ -32,7 +31,6 @@ bool is_conv(const nn::Module& module, const Tensor& input, Convolution& found) 
            .bias = layer->bias,
            .options = layer->options,
            .text = layer->options_text() + to_string(input.shape())};
-  return true;
 }
 
 /// Of a network's calls those that called no other module.
@@ -54,9 +52,7 @@ class Leaves : public nn::ForwardObserver {
                       .options = module.options_text(),
                       .output = output.shape(),
                       .parameters = module.num_parameters()});
-    Convolution& found = convolutions.emplace_back();
-    if (!is_conv<1>(module, input, found) && !is_conv<2>(module, input, found))
-      is_conv<3>(module, input, found);
+    find_conv(module, input, convolutions.emplace_back());
   }
 
   std::vector<LayerTimes> layers;

@@ -31,7 +31,8 @@ class PlainMeans {
  public:
   explicit PlainMeans(nn::Module& net) {
     for (const auto& [name, module] : net.named_modules())
-      if (!restart<1>(*module) && !restart<2>(*module)) restart<3>(*module);
+      if (auto* norm = dynamic_cast<nn::BatchNormModule*>(module); norm && norm->running_mean.defined())
+        restart(*norm);
   }
   ~PlainMeans() {
     for (const auto& [momentum, before] : momenta_) *momentum = before;
@@ -40,16 +41,12 @@ class PlainMeans {
   PlainMeans& operator=(const PlainMeans&) = delete;
 
  private:
-  template <int dims>
-  bool restart(nn::Module& module) {
-    auto* norm = dynamic_cast<nn::BatchNorm<dims>*>(&module);
-    if (norm == nullptr || !norm->running_mean.defined()) return false;
-    momenta_.emplace_back(&norm->options.momentum, norm->options.momentum);
-    norm->options.momentum.reset();
-    fill_(norm->running_mean, 0);
-    fill_(norm->running_var, 1);
-    fill_(norm->num_batches_tracked, 0);
-    return true;
+  void restart(nn::BatchNormModule& norm) {
+    momenta_.emplace_back(&norm.options.momentum, norm.options.momentum);
+    norm.options.momentum.reset();
+    fill_(norm.running_mean, 0);
+    fill_(norm.running_var, 1);
+    fill_(norm.num_batches_tracked, 0);
   }
 
   std::vector<std::pair<std::optional<double>*, std::optional<double>>> momenta_;

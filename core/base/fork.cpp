@@ -29,7 +29,7 @@ bool take_all(const std::vector<TakenAtFork*>& mutexes) {
   return false;
 }
 
-/// Nobody has to wait for this thread while it waits for another, so no order of the mutexes is needed.
+/// No thread has to wait for this one while it waits for another, so no order of the mutexes is needed.
 void before_fork() {
   Registry& all = registry();
   for (;;) {

@@ -24,7 +24,7 @@ class TakenAtFork {
 
   virtual bool take() = 0;
   virtual void give_back() = 0;
-  /// In the child, where whoever had it may not be.
+  /// In the child, which lacks the thread that may have had it.
   virtual void renew() = 0;
 
  protected:
@@ -38,7 +38,7 @@ uint64_t forks();
 }  // namespace detail
 
 enum class AtFork : unsigned char {
-  wait,   ///< fork() waits until nobody has the mutex: the child finds whole what it guards
+  wait,   ///< fork() waits until no thread has the mutex: the child finds whole what it guards
   renew,  ///< the child has a new one: the mutex only keeps threads apart, and may be held for long
 };
 

@@ -73,7 +73,7 @@ namespace detail {
 inline std::atomic<RangeObserver*> range_observer{nullptr};
 }
 
-/// Whether anybody listens.
+/// Whether there is a listener.
 inline bool is_recording() { return detail::range_observer.load(std::memory_order_relaxed) != nullptr; }
 
 namespace detail {
@@ -84,7 +84,7 @@ class Range {
   Range(const Range&) = delete;
   Range& operator=(const Range&) = delete;
 
-  /// Whether somebody listens to this range, so that details are worth finding out.
+  /// Whether a listener takes this range, so that details are worth finding out.
   bool active() const { return token_ != 0; }
   void add(const RangeDetails& details) const;
 
@@ -114,7 +114,7 @@ class RecordFunction : public detail::Range {
     if (is_recording()) [[unlikely]]
       begin({.name = name});
   }
-  /// For "SGD" and ".step", which are joined only when somebody listens.
+  /// For "SGD" and ".step", which are joined only for a listener.
   RecordFunction(const std::string& name, const char* suffix) {
     if (is_recording()) [[unlikely]]
       begin({.name = name + suffix});
@@ -136,7 +136,7 @@ class RecordOp : public detail::Range {
       begin({.kind = RangeKind::op, .name = name, .inputs = list});
     }
   }
-  /// For "max_pool2d" and "_backward", which are joined only when somebody listens.
+  /// For "max_pool2d" and "_backward", which are joined only for a listener.
   template <std::same_as<Tensor>... Tensors>
   RecordOp(const char* name, const char* suffix, const Tensors&... inputs) {
     if (is_recording()) [[unlikely]] {
@@ -149,7 +149,7 @@ class RecordOp : public detail::Range {
       begin_with(name, inputs);
   }
 
-  /// Adds what `find()` returns, and calls it only when somebody listens.
+  /// Adds what `find()` returns, and calls it only for a listener.
   template <std::invocable<> F>
   void details(const F& find) const {
     if (active()) [[unlikely]]

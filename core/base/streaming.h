@@ -15,7 +15,7 @@
 
 /// Writing past the caches. An ordinary store first reads the line that it changes: a third of the traffic of
 /// y = x + z, half of that of a fill. Where a result is so large that it has left the caches before
-/// anybody reads it, kernels write a piece of it to a buffer in the first-level cache and copy that so.
+/// it is read, kernels write a piece of it to a buffer in the first-level cache and copy that so.
 
 namespace pleat {
 

@@ -21,9 +21,9 @@ std::size_t display_width(const std::string& text) {
   return width;
 }
 
-std::string grouped(std::int64_t n) {
+std::string grouped(int64_t n) {
   std::string text = std::to_string(n);
-  for (auto i = static_cast<std::int64_t>(text.size()) - 3; i > 0; i -= 3)
+  for (auto i = static_cast<int64_t>(text.size()) - 3; i > 0; i -= 3)
     text.insert(static_cast<std::size_t>(i), 1, ',');
   return text;
 }

@@ -13,7 +13,7 @@ namespace pleat {
 std::size_t display_width(const std::string& text);
 
 /// 1234567 -> "1,234,567".
-std::string grouped(std::int64_t n);
+std::string grouped(int64_t n);
 
 /// The table of plain text that everything in Pleat prints: cells in columns as wide as their widest cell.
 /// Spaces at the end of a line are left out.

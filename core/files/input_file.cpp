@@ -17,14 +17,14 @@
 namespace pleat {
 namespace {
 
-constexpr std::int64_t least_default_limit = std::int64_t{256} << 20;
-constexpr std::int64_t default_ratio = 100;
+constexpr int64_t least_default_limit = int64_t{256} << 20;
+constexpr int64_t default_ratio = 100;
 
-std::int64_t limit_for(const std::string& name, std::int64_t size, std::int64_t wanted) {
+int64_t limit_for(const std::string& name, int64_t size, int64_t wanted) {
   check<ValueError>(wanted >= 0, "{}: memory_limit must be a number of bytes, or 0 for the default, got {}",
                     name, wanted);
   if (wanted > 0) return wanted;
-  if (size > std::numeric_limits<std::int64_t>::max() / default_ratio) return size;
+  if (size > std::numeric_limits<int64_t>::max() / default_ratio) return size;
   return std::max(least_default_limit, size * default_ratio);
 }
 
@@ -44,7 +44,7 @@ InputFile::InputFile(std::string_view op, const std::filesystem::path& path, Rea
   // A path with a zero byte would open the file before that byte.
   check<FileError>(path.native().find('\0') == std::string::npos, "{}: cannot open: no path has a zero byte",
                    name_);
-  // Without O_NONBLOCK opening a pipe waits for somebody to write into it.
+  // Without O_NONBLOCK opening a pipe waits for a writer.
   descriptor_ = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
   if (descriptor_ < 0) {
     const int reason = errno;
@@ -69,8 +69,8 @@ InputFile::InputFile(std::string_view op, const std::filesystem::path& path, Rea
 
 InputFile::~InputFile() { ::close(descriptor_); }
 
-void InputFile::read_at(std::int64_t offset, std::span<std::byte> buffer, std::string_view what) const {
-  const auto size = static_cast<std::int64_t>(buffer.size());
+void InputFile::read_at(int64_t offset, std::span<std::byte> buffer, std::string_view what) const {
+  const auto size = static_cast<int64_t>(buffer.size());
   if (offset < 0 || offset > size_ || size > size_ - offset) {
     fail_at(offset, fmt::format("truncated: {} needs {} bytes, but the file has {}", what, size, size_));
   }
@@ -85,21 +85,21 @@ void InputFile::read_at(std::int64_t offset, std::span<std::byte> buffer, std::s
   }
 }
 
-std::string InputFile::read_text(std::int64_t expansion) const {
+std::string InputFile::read_text(int64_t expansion) const {
   if (size_ > memory_limit_ / expansion)
     fail_at(0, above_memory_limit(fmt::format("what a text of {} becomes", text_of_bytes(size_)),
-                                  expansion * std::min(size_, std::int64_t{1} << 50), memory()));
+                                  expansion * std::min(size_, int64_t{1} << 50), memory()));
   std::string text(static_cast<std::size_t>(size_), '\0');
   read_at(0, std::as_writable_bytes(std::span(text)), "the text");
   if (text.starts_with("\xef\xbb\xbf")) text.erase(0, 3);
   return text;
 }
 
-void InputFile::fail_at(std::int64_t offset, const std::string& cause) const {
+void InputFile::fail_at(int64_t offset, const std::string& cause) const {
   fail<FileError>("{}, byte {}: {}", name_, offset, cause);
 }
 
-std::string above_memory_limit(std::string_view what, std::int64_t bytes, MemoryBudget memory) {
+std::string above_memory_limit(std::string_view what, int64_t bytes, MemoryBudget memory) {
   const std::string before =
       memory.taken > 0 ? fmt::format(", beside the {} taken before it,", text_of_bytes(memory.taken)) : "";
   return fmt::format(

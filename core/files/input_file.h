@@ -15,10 +15,10 @@ namespace pleat {
 
 /// Bytes of memory that what is read from a file may take, and those that it has taken.
 struct MemoryBudget {
-  std::int64_t limit = 0;
-  std::int64_t taken = 0;
+  int64_t limit = 0;
+  int64_t taken = 0;
 
-  std::int64_t left() const { return limit - taken; }
+  int64_t left() const { return limit - taken; }
 };
 
 /// An open file from outside the program, read at any place by any thread: the only way in which files come
@@ -33,7 +33,7 @@ class InputFile {
   InputFile(const InputFile&) = delete;
   InputFile& operator=(const InputFile&) = delete;
 
-  std::int64_t size() const { return size_; }
+  int64_t size() const { return size_; }
   /// "op: 'path'".
   const std::string& name() const { return name_; }
   /// What may be taken for all of it.
@@ -41,23 +41,23 @@ class InputFile {
 
   /// Throws FileError unless [offset, offset + buffer.size()) lies in the file; `what` names what was to be
   /// read.
-  void read_at(std::int64_t offset, std::span<std::byte> buffer, std::string_view what) const;
+  void read_at(int64_t offset, std::span<std::byte> buffer, std::string_view what) const;
   /// All of it, without the mark that Windows' editors put before UTF-8. `expansion` is how many bytes of
   /// memory a byte of the text becomes, this text included. Throws FileError when that exceeds the limit.
-  std::string read_text(std::int64_t expansion) const;
+  std::string read_text(int64_t expansion) const;
 
   /// Throws FileError "<name>, byte <offset>: <cause>".
-  [[noreturn]] void fail_at(std::int64_t offset, const std::string& cause) const;
+  [[noreturn]] void fail_at(int64_t offset, const std::string& cause) const;
 
  private:
   std::string name_;
   int descriptor_;
-  std::int64_t size_ = 0;
-  std::int64_t memory_limit_ = 0;
+  int64_t size_ = 0;
+  int64_t memory_limit_ = 0;
 };
 
 /// The cause by which `bytes` more are refused, with the remedy.
-std::string above_memory_limit(std::string_view what, std::int64_t bytes, MemoryBudget memory);
+std::string above_memory_limit(std::string_view what, int64_t bytes, MemoryBudget memory);
 
 /// Called while an exception is handled: throws it again as an error of Pleat that names the file (`name` as
 /// InputFile::name gives it). Memory that ran out is an OutOfMemoryError, what is no error of Pleat a

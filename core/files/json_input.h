@@ -16,7 +16,7 @@ inline constexpr int most_json_depth = 128;
 /// The most members of an object: an object that keeps their order finds each by looking at all of them.
 inline constexpr int most_json_members = 1000;
 /// The most bytes of memory that a byte of JSON becomes as a nlohmann::json.
-inline constexpr std::int64_t json_expansion = 64;
+inline constexpr int64_t json_expansion = 64;
 
 /// Throws FileError "<where>: ..." for text that is nested deeper, or has larger objects, than that.
 void check_json_size(const std::string& text, const std::string& where);

@@ -81,7 +81,7 @@ class CpuAllocator final : public DeviceAllocator {
     uint64_t returned;  ///< the number of its return
   };
   /// What goes back to the system.
-  struct Unwanted {
+  struct Discarded {
     std::byte* block = nullptr;
     HostArena::Free part = {};
   };
@@ -98,22 +98,22 @@ class CpuAllocator final : public DeviceAllocator {
 
   void give_back(std::byte* block, int64_t size) noexcept {
     const int64_t bytes = rounded(size);
-    // Before anyone else can have it.
+    // Before another thread can have it.
     detail::forbid_access(block, static_cast<std::size_t>(bytes));
     int64_t in_use = bytes;
     for (;;) {
-      Unwanted unwanted{block, {bytes, bytes, 0}};
+      Discarded discarded{block, {bytes, bytes, 0}};
       {
         const std::lock_guard lock(mutex_);
         statistics_.allocated -= std::exchange(in_use, 0);
         if (bytes <= limit_) {
           const int64_t excess = statistics_.cached + bytes - limit_;
           if (excess <= 0 && keep(block, bytes)) return;
-          if (excess > 0) unwanted = take_oldest(excess);
+          if (excess > 0) discarded = take_oldest(excess);
         }
       }
-      discard(unwanted);  // not while others wait: the system takes its time over large blocks
-      if (unwanted.block == block) return;
+      discard(discarded);  // not while others wait: the system takes its time over large blocks
+      if (discarded.block == block) return;
     }
   }
 
@@ -133,7 +133,7 @@ class CpuAllocator final : public DeviceAllocator {
   /// Lets go of what was given back longest ago until `limit` bytes are left.
   void shrink(int64_t limit) {
     for (;;) {
-      Unwanted oldest;
+      Discarded oldest;
       {
         const std::lock_guard lock(mutex_);
         if (statistics_.cached <= limit) return;
@@ -143,25 +143,25 @@ class CpuAllocator final : public DeviceAllocator {
     }
   }
 
-  void discard(const Unwanted& unwanted) noexcept {
-    if (!arena_.owns(unwanted.block)) return std::free(unwanted.block);
-    HostArena::discard(unwanted.block, unwanted.part);
+  void discard(const Discarded& discarded) noexcept {
+    if (!arena_.owns(discarded.block)) return std::free(discarded.block);
+    HostArena::discard(discarded.block, discarded.part);
     const std::lock_guard lock(mutex_);
     try {
-      arena_.give_back(unwanted.block, {unwanted.part.size, 0, unwanted.part.returned});
-    } catch (const std::bad_alloc&) {  // no room to remember the addresses: nobody uses them again
+      arena_.give_back(discarded.block, {discarded.part.size, 0, discarded.part.returned});
+    } catch (const std::bad_alloc&) {  // no room to remember the addresses: they are not used again
     }
   }
 
   /// The cached block that was given back longest ago, or about `wanted` bytes of a larger part of the arena;
   /// there must be one. Of each size that is the first; and sizes are few, eight for each power of two.
-  Unwanted take_oldest(int64_t wanted) {
+  Discarded take_oldest(int64_t wanted) {
     auto oldest = free_.end();
     for (auto size = free_.begin(); size != free_.end(); ++size)
       if (!size->second.empty() &&
           (oldest == free_.end() || size->second.front().returned < oldest->second.front().returned))
         oldest = size;
-    Unwanted taken;
+    Discarded taken;
     if (oldest == free_.end() || arena_.oldest() < oldest->second.front().returned) {
       const auto [block, part] = arena_.take_oldest(wanted);
       taken = {block, part};

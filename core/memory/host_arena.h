@@ -34,7 +34,7 @@ class HostArena {
   Taken take(int64_t bytes);
   static constexpr int64_t granule = 4096;
 
-  /// A part that nobody uses.
+  /// A part that is not in use.
   struct Free {
     int64_t size;
     int64_t cached;     ///< about so many bytes of it have memory

@@ -25,6 +25,9 @@
 #include "pleat/core/base/fork.h"
 #include "pleat/core/base/format.h"
 
+/// The threads behind parallel_for: one pool, whose threads take pieces of one loop at a time beside its
+/// caller. Threads without work spin for some milliseconds before they sleep.
+
 namespace pleat {
 namespace {
 
@@ -45,7 +48,7 @@ void set_floating_point_mode([[maybe_unused]] unsigned mode) {
 #endif
 }
 
-/// The processor that the thread runs on; -1 where nobody says.
+/// The processor that the thread runs on; -1 where it is not known.
 int current_processor() {
 #if defined(__linux__)
   return sched_getcpu();
@@ -118,7 +121,7 @@ struct alignas(64) Share {  // a line of the cache for each
 /// microseconds the processor is offered to other threads.
 template <class Done>
 bool spin_until(const Done& done) {
-  constexpr auto patience = std::chrono::milliseconds(5);
+  constexpr auto spin_time = std::chrono::milliseconds(5);
   constexpr int rounds = 1000;
   const auto begin = std::chrono::steady_clock::now();
   do {
@@ -129,7 +132,7 @@ bool spin_until(const Done& done) {
 #endif
     }
     std::this_thread::yield();
-  } while (std::chrono::steady_clock::now() < begin + patience);
+  } while (std::chrono::steady_clock::now() < begin + spin_time);
   return done();
 }
 
@@ -161,7 +164,7 @@ class Pool {
   bool try_run(Job& job) {
     const std::unique_lock owner(owner_mutex_, std::try_to_lock);
     if (!owner) return false;
-    bool somebody_sleeps = false;
+    bool has_sleepers = false;
     {
       const std::lock_guard lock(mutex_);
       job_ = &job;
@@ -173,9 +176,9 @@ class Pool {
       }
       caller_processor_ = current_processor();
       ++generation_;
-      somebody_sleeps = asleep_ > 0;
+      has_sleepers = asleep_ > 0;
     }
-    if (somebody_sleeps) {
+    if (has_sleepers) {
       wake_.notify_all();
       std::this_thread::yield();  // one that is woken on this processor runs, and leaves it
     }
@@ -234,7 +237,7 @@ class Pool {
       leave_processor(caller_processor);
       set_floating_point_mode(job->floating_point_mode_of_caller());
       work(*job, static_cast<std::size_t>(thread));
-      if (!process_.is_here()) return;  // a child that this helper forked has nobody to help
+      if (!process_.is_here()) return;  // a child that this helper forked has no caller
       if (--active_ == 0) {
         const std::lock_guard lock(mutex_);  // the caller is either before its check or asleep
         done_.notify_one();

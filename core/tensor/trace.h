@@ -69,7 +69,7 @@ namespace detail {
 inline thread_local CallObserver* call_observer = nullptr;
 }
 
-/// A call that is watched as one, whatever it is made of. While nobody watches it costs a look at two
+/// A call that is watched as one, whatever it is made of. Without a watcher it costs a look at two
 /// pointers.
 class TracedCall : detail::Range {
  public:

@@ -1,7 +1,6 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <concepts>
 #include <limits>
 #include <numbers>
 
@@ -11,40 +10,6 @@
 
 namespace pleat::optim {
 namespace {
-
-/// What an option must be goes by its name.
-template <class R>
-void check_options(const char* rate, const R& o) {
-  constexpr bool cyclic = std::same_as<R, CyclicLR>;
-  const auto count = [&](const char* option, int64_t value) { check_at_least(rate, option, value, 1); };
-  if constexpr (requires { o.steps; })
-    check_at_least(rate, "steps", o.steps, std::same_as<R, ConstantLR> ? 0 : 1);
-  if constexpr (requires { o.step_size; }) count("step_size", o.step_size);
-  if constexpr (requires { o.first; }) count("first", o.first);
-  if constexpr (requires { o.mult; }) count("mult", o.mult);
-  if constexpr (requires { o.total_steps; }) count("total_steps", o.total_steps);
-  if constexpr (requires { o.steps_up; }) count("steps_up", o.steps_up);
-  if constexpr (cyclic) count("steps_down", o.steps_down.value_or(1));
-  if constexpr (requires { o.milestones; })
-    for (const int64_t milestone : o.milestones.get()) check_at_least(rate, "a milestone", milestone, 0);
-  if constexpr (requires { o.gamma; }) (cyclic ? check_share : check_at_least_0)(rate, "gamma", o.gamma);
-  if constexpr (requires { o.eta_min; }) check_at_least_0(rate, "eta_min", o.eta_min);
-  if constexpr (requires { o.factor; }) check_at_least_0(rate, "factor", o.factor);
-  if constexpr (requires { o.start_factor; }) check_at_least_0(rate, "start_factor", o.start_factor);
-  if constexpr (requires { o.end_factor; }) check_at_least_0(rate, "end_factor", o.end_factor);
-  if constexpr (cyclic) check_at_least_0(rate, "base_lr", o.base_lr);
-  if constexpr (requires { o.max_lr; })
-    (cyclic ? check_at_least_0 : check_positive)(rate, "max_lr", o.max_lr);
-  if constexpr (requires { o.power; }) check_positive(rate, "power", o.power);
-  if constexpr (requires { o.div_factor; }) check_positive(rate, "div_factor", o.div_factor);
-  if constexpr (requires { o.final_div_factor; })
-    check_positive(rate, "final_div_factor", o.final_div_factor);
-  if constexpr (requires { o.pct_start; }) check_share(rate, "pct_start", o.pct_start);
-  if constexpr (requires { o.max_momentum; }) {
-    check_fraction(rate, "base_momentum", o.base_momentum);
-    check_fraction(rate, "max_momentum", o.max_momentum);
-  }
-}
 
 double cosine(double from, double to, double share) {
   return to + (from - to) * (1 + std::cos(std::numbers::pi * share)) / 2;
@@ -57,6 +22,13 @@ struct CyclePlace {
 };
 
 CyclePlace place_in_cycle(const OneCycleLR& cycle, int64_t step) {
+  check_at_least("OneCycleLR", "total_steps", cycle.total_steps, 1);
+  check_positive("OneCycleLR", "max_lr", cycle.max_lr);
+  check_positive("OneCycleLR", "div_factor", cycle.div_factor);
+  check_positive("OneCycleLR", "final_div_factor", cycle.final_div_factor);
+  check_share("OneCycleLR", "pct_start", cycle.pct_start);
+  check_fraction("OneCycleLR", "base_momentum", cycle.base_momentum);
+  check_fraction("OneCycleLR", "max_momentum", cycle.max_momentum);
   check<ValueError>(
       step <= cycle.total_steps,
       "OneCycleLR: step {} of a cycle of {} steps; total_steps counts every step() of the training "
@@ -86,32 +58,33 @@ double between(const OneCycleLR& cycle, double from, double to, double share) {
 }  // namespace
 
 double StepLR::operator()(int64_t step, double base_lr) const {
-  check();
+  check_at_least("StepLR", "step_size", step_size, 1);
+  check_at_least_0("StepLR", "gamma", gamma);
   return base_lr * std::pow(gamma, static_cast<double>(step / step_size));
 }
-void StepLR::check() const { check_options("StepLR", *this); }
 
 double MultiStepLR::operator()(int64_t step, double base_lr) const {
-  check();
+  for (const int64_t milestone : milestones.get()) check_at_least("MultiStepLR", "a milestone", milestone, 0);
+  check_at_least_0("MultiStepLR", "gamma", gamma);
   const auto passed = std::ranges::count_if(milestones.get(), [=](int64_t m) { return m <= step; });
   return base_lr * std::pow(gamma, static_cast<double>(passed));
 }
-void MultiStepLR::check() const { check_options("MultiStepLR", *this); }
 
 double ExponentialLR::operator()(int64_t step, double base_lr) const {
-  check();
+  check_at_least_0("ExponentialLR", "gamma", gamma);
   return base_lr * std::pow(gamma, static_cast<double>(step));
 }
-void ExponentialLR::check() const { check_options("ExponentialLR", *this); }
 
 double CosineAnnealingLR::operator()(int64_t step, double base_lr) const {
-  check();
+  check_at_least("CosineAnnealingLR", "steps", steps, 1);
+  check_at_least_0("CosineAnnealingLR", "eta_min", eta_min);
   return cosine(base_lr, eta_min, static_cast<double>(step) / static_cast<double>(steps.get()));
 }
-void CosineAnnealingLR::check() const { check_options("CosineAnnealingLR", *this); }
 
 double CosineAnnealingWarmRestarts::operator()(int64_t step, double base_lr) const {
-  check();
+  check_at_least("CosineAnnealingWarmRestarts", "first", first, 1);
+  check_at_least("CosineAnnealingWarmRestarts", "mult", mult, 1);
+  check_at_least_0("CosineAnnealingWarmRestarts", "eta_min", eta_min);
   int64_t length = first;
   if (mult == 1) step %= length;
   while (step >= length) {
@@ -121,51 +94,55 @@ double CosineAnnealingWarmRestarts::operator()(int64_t step, double base_lr) con
   }
   return cosine(base_lr, eta_min, static_cast<double>(step) / static_cast<double>(length));
 }
-void CosineAnnealingWarmRestarts::check() const { check_options("CosineAnnealingWarmRestarts", *this); }
 
 double ConstantLR::operator()(int64_t step, double base_lr) const {
-  check();
+  check_at_least("ConstantLR", "steps", steps, 0);
+  check_at_least_0("ConstantLR", "factor", factor);
   return step < steps ? base_lr * factor : base_lr;
 }
-void ConstantLR::check() const { check_options("ConstantLR", *this); }
 
 double LinearLR::operator()(int64_t step, double base_lr) const {
-  check();
+  check_at_least("LinearLR", "steps", steps, 1);
+  check_at_least_0("LinearLR", "start_factor", start_factor);
+  check_at_least_0("LinearLR", "end_factor", end_factor);
   const double share = static_cast<double>(std::min(step, steps)) / static_cast<double>(steps);
   return base_lr * (start_factor + (end_factor - start_factor) * share);
 }
-void LinearLR::check() const { check_options("LinearLR", *this); }
 
 double PolynomialLR::operator()(int64_t step, double base_lr) const {
-  check();
+  check_at_least("PolynomialLR", "steps", steps, 1);
+  check_positive("PolynomialLR", "power", power);
   const double left = 1 - static_cast<double>(std::min(step, steps)) / static_cast<double>(steps);
   return base_lr * std::pow(left, power);
 }
-void PolynomialLR::check() const { check_options("PolynomialLR", *this); }
 
 double OneCycleLR::operator()(int64_t step, double) const {
-  check();
+  const CyclePlace place = place_in_cycle(*this, step);
   const double first = max_lr / div_factor;
   const double last = first / final_div_factor;
   const std::array<double, 4> corners = three_phase ? std::array<double, 4>{first, max_lr, first, last}
                                                     : std::array<double, 4>{first, max_lr, last, last};
-  const CyclePlace place = place_in_cycle(*this, step);
   return between(*this, corners[place.phase], corners[place.phase + 1], place.share);
 }
 
 std::optional<double> OneCycleLR::momentum(int64_t step) const {
-  check();
   if (!cycle_momentum) return std::nullopt;
-  const std::array<double, 4> corners = {max_momentum, base_momentum, max_momentum, max_momentum};
   const CyclePlace place = place_in_cycle(*this, step);
+  const std::array<double, 4> corners = {max_momentum, base_momentum, max_momentum, max_momentum};
   return between(*this, corners[place.phase], corners[place.phase + 1], place.share);
 }
-void OneCycleLR::check() const { check_options("OneCycleLR", *this); }
 
 namespace {
 
 /// How high the rate is at a step, as a share of the way from the lower to the upper bound.
 double height_in_cycle(const CyclicLR& cycle, int64_t step) {
+  check_at_least("CyclicLR", "steps_up", cycle.steps_up, 1);
+  check_at_least("CyclicLR", "steps_down", cycle.steps_down.value_or(1), 1);
+  check_share("CyclicLR", "gamma", cycle.gamma);
+  check_at_least_0("CyclicLR", "base_lr", cycle.base_lr);
+  check_at_least_0("CyclicLR", "max_lr", cycle.max_lr);
+  check_fraction("CyclicLR", "base_momentum", cycle.base_momentum);
+  check_fraction("CyclicLR", "max_momentum", cycle.max_momentum);
   const auto up = static_cast<double>(cycle.steps_up);
   const auto down = static_cast<double>(cycle.steps_down.value_or(cycle.steps_up));
   const double cycles = std::floor(static_cast<double>(step) / (up + down));
@@ -185,65 +162,58 @@ double height_in_cycle(const CyclicLR& cycle, int64_t step) {
 }  // namespace
 
 double CyclicLR::operator()(int64_t step, double) const {
-  check();
   return base_lr + (max_lr - base_lr) * height_in_cycle(*this, step);
 }
 
 std::optional<double> CyclicLR::momentum(int64_t step) const {
-  check();
   if (!cycle_momentum) return std::nullopt;
   return max_momentum - (max_momentum - base_momentum) * height_in_cycle(*this, step);
 }
-void CyclicLR::check() const { check_options("CyclicLR", *this); }
 
 double LambdaLR::operator()(int64_t step, double base_lr) const {
-  check();
+  check<ValueError>(bool(function), "LambdaLR: there is no function");
   return base_lr * function(step);
 }
-void LambdaLR::check() const { pleat::check<ValueError>(bool(function), "LambdaLR: there is no function"); }
 
 namespace {
 
 /// The rate that applies, and the number of its steps.
-std::pair<std::size_t, int64_t> place_in_sequence(const std::vector<int64_t>& milestones, int64_t step) {
+std::pair<const Rate&, int64_t> place_in_sequence(const SequentialLR& all, int64_t step) {
+  const auto& [rates, milestones] = all;
+  check<ValueError>(rates.size() == milestones.size() + 1,
+                    "SequentialLR: {} rates need {} milestones between them, got {}", rates.size(),
+                    rates.empty() ? 0 : rates.size() - 1, milestones.size());
+  check<ValueError>(
+      std::is_sorted(milestones.begin(), milestones.end()) && (milestones.empty() || milestones[0] >= 0),
+      "SequentialLR: milestones must rise from 0 or more");
   const auto next = std::upper_bound(milestones.begin(), milestones.end(), step);
   const auto index = static_cast<std::size_t>(next - milestones.begin());
-  return {index, index == 0 ? step : step - milestones[index - 1]};
+  return {rates[index], index == 0 ? step : step - milestones[index - 1]};
 }
 
 }  // namespace
 
 double SequentialLR::operator()(int64_t step, double base_lr) const {
-  check();
-  const auto [index, own_step] = place_in_sequence(milestones, step);
-  return rates[index](own_step, base_lr);
+  const auto [rate, own_step] = place_in_sequence(*this, step);
+  return rate(own_step, base_lr);
 }
 std::optional<double> SequentialLR::momentum(int64_t step) const {
-  check();
-  const auto [index, own_step] = place_in_sequence(milestones, step);
-  return rates[index].momentum(own_step);
+  const auto [rate, own_step] = place_in_sequence(*this, step);
+  return rate.momentum(own_step);
 }
 double SequentialLR::floor(int64_t step) const {
-  const auto [index, own_step] = place_in_sequence(milestones, step);
-  return rates[index].floor(own_step);
-}
-void SequentialLR::check() const {
-  pleat::check<ValueError>(rates.size() == milestones.size() + 1,
-                           "SequentialLR: {} rates need {} milestones between them, got {}", rates.size(),
-                           rates.empty() ? 0 : rates.size() - 1, milestones.size());
-  pleat::check<ValueError>(
-      std::is_sorted(milestones.begin(), milestones.end()) && (milestones.empty() || milestones[0] >= 0),
-      "SequentialLR: milestones must rise from 0 or more");
+  const auto [rate, own_step] = place_in_sequence(*this, step);
+  return rate.floor(own_step);
 }
 
 double ChainedLR::operator()(int64_t step, double base_lr) const {
-  check();
+  check<ValueError>(!rates.empty(), "ChainedLR: there are no rates");
   double lr = base_lr;
   for (const Rate& rate : rates) {
-    pleat::check<ValueError>(rate.floor(step) == 0,
-                             "ChainedLR: a rate falls to eta_min = {}, which would not be the least of the "
-                             "product; set it to 0, or take a SequentialLR or warm_up",
-                             rate.floor(step));
+    check<ValueError>(rate.floor(step) == 0,
+                      "ChainedLR: a rate falls to eta_min = {}, which would not be the least of the "
+                      "product; set it to 0, or take a SequentialLR or warm_up",
+                      rate.floor(step));
     lr *= base_lr == 0 ? 0 : rate(step, base_lr) / base_lr;
   }
   return lr;
@@ -254,7 +224,6 @@ std::optional<double> ChainedLR::momentum(int64_t step) const {
     if (const auto own = rate.momentum(step)) momentum = own;
   return momentum;
 }
-void ChainedLR::check() const { pleat::check<ValueError>(!rates.empty(), "ChainedLR: there are no rates"); }
 
 double Rate::operator()(int64_t step, double base_lr) const {
   check<Error>(bool(lr_), "Rate: it was moved from; use the one that it was moved to");

@@ -31,7 +31,6 @@ struct StepLR {
   Required<int64_t> step_size;
   double gamma = 0.1;
   double operator()(int64_t step, double base_lr) const;
-  void check() const;
 };
 
 /// The same at each milestone; a milestone that is listed twice counts twice.
@@ -39,14 +38,12 @@ struct MultiStepLR {
   Required<IntegerList> milestones;
   double gamma = 0.1;
   double operator()(int64_t step, double base_lr) const;
-  void check() const;
 };
 
 /// The rate falls to `gamma` of itself every step.
 struct ExponentialLR {
   Required<double> gamma;
   double operator()(int64_t step, double base_lr) const;
-  void check() const;
 };
 
 /// Half a cosine from the base rate to `eta_min` in `steps` steps, then back up. (Loshchilov and Hutter,
@@ -56,7 +53,6 @@ struct CosineAnnealingLR {
   double eta_min = 0;
   double operator()(int64_t step, double base_lr) const;
   double floor(int64_t) const { return eta_min; }
-  void check() const;
 };
 
 /// The same with restarts: after `first` steps, then each time after `mult` times as many.
@@ -66,7 +62,6 @@ struct CosineAnnealingWarmRestarts {
   double eta_min = 0;
   double operator()(int64_t step, double base_lr) const;
   double floor(int64_t) const { return eta_min; }
-  void check() const;
 };
 
 /// `factor` of the base rate for `steps` steps.
@@ -74,7 +69,6 @@ struct ConstantLR {
   double factor = 1.0 / 3;
   int64_t steps = 5;
   double operator()(int64_t step, double base_lr) const;
-  void check() const;
 };
 
 /// From `start_factor` to `end_factor` of the base rate in `steps` steps: a warm-up when the first is
@@ -84,7 +78,6 @@ struct LinearLR {
   double end_factor = 1;
   int64_t steps = 5;
   double operator()(int64_t step, double base_lr) const;
-  void check() const;
 };
 
 /// base_lr * (1 - step / steps)^power.
@@ -92,7 +85,6 @@ struct PolynomialLR {
   int64_t steps = 5;
   double power = 1;
   double operator()(int64_t step, double base_lr) const;
-  void check() const;
 };
 
 /// Up to `max_lr` in the share `pct_start` of the steps, then down to almost 0; the momentum goes
@@ -111,7 +103,6 @@ struct OneCycleLR {
   bool three_phase = false;  ///< three phases: up, down to the first rate in as many steps, then to the last
   double operator()(int64_t step, double base_lr) const;
   std::optional<double> momentum(int64_t step) const;
-  void check() const;
 };
 
 /// Up from `base_lr` to `max_lr` in `steps_up` steps, down again in `steps_down`, and so on; the momentum
@@ -133,14 +124,12 @@ struct CyclicLR {
   double max_momentum = 0.9;
   double operator()(int64_t step, double base_lr) const;
   std::optional<double> momentum(int64_t step) const;
-  void check() const;
 };
 
 /// base_lr * function(step).
 struct LambdaLR {
   std::function<double(int64_t)> function;
   double operator()(int64_t step, double base_lr) const;
-  void check() const;
 };
 
 /// Any of these rates, or a function `double(int64_t step, double base_lr)`.
@@ -150,8 +139,8 @@ class Rate {
   template <class R>
   requires(!std::same_as<std::remove_cvref_t<R>, Rate> && std::is_invocable_r_v<double, R, int64_t, double>)
       Rate(R rate) {
-    if constexpr (requires { rate.check(); }) rate.check();
     if constexpr (std::is_pointer_v<R> || requires { rate.target_type(); }) check_function(rate != nullptr);
+    if constexpr (std::is_aggregate_v<R>) rate(0, 1);  // checks the options
     if constexpr (requires { rate.momentum(int64_t{}); })
       momentum_ = [rate](int64_t step) { return rate.momentum(step); };
     if constexpr (requires { rate.floor(int64_t{}); })
@@ -180,7 +169,6 @@ struct SequentialLR {
   double operator()(int64_t step, double base_lr) const;
   std::optional<double> momentum(int64_t step) const;
   double floor(int64_t step) const;
-  void check() const;
 };
 
 /// All rates together: the product of their factors; the momentum of the last rate that has one. Throws
@@ -189,7 +177,6 @@ struct ChainedLR {
   std::vector<Rate> rates;
   double operator()(int64_t step, double base_lr) const;
   std::optional<double> momentum(int64_t step) const;
-  void check() const;
 };
 
 /// A linear warm-up from `start_factor` in `steps` steps, then `after`, which counts its steps from there on:
@@ -215,9 +202,10 @@ class Schedule {
   Schedule(Schedule&&) = default;
   Schedule& operator=(Schedule&&) = default;
 
-  /// Throws ValueError, before anything is changed, when the optimiser does not accept a rate, when somebody
-  /// else set a momentum that this schedule sets, or a rate that is `eta_min` or 0, which is no factor's
-  /// doing; Error when another Schedule was made, or a state of another step was loaded into the optimiser.
+  /// Throws ValueError, before anything is changed, when the optimiser does not accept a rate, when a
+  /// momentum that this schedule sets was set otherwise, or a rate that is `eta_min` or 0, which is no
+  /// factor's doing; Error when another Schedule was made, or a state of another step was loaded into the
+  /// optimiser.
   void step();
   /// The number of steps made. Set it to go on with an optimiser whose state was loaded, before or after the
   /// construction: base rates and the factors of others are then those of the saved run. Throws ValueError,

@@ -154,7 +154,7 @@ std::array<Tensor, 3> typed(const Tensor& input, const Tensor& weight, const Ten
   return operands;
 }
 
-/// Of a convolution or a transposed one, for whoever listens.
+/// Of a convolution or a transposed one, for those who watch calls.
 template <class Options>
 Attributes traced_options(const char* op, int64_t spatial_dims, const Tensor& weight,
                           const Options& options) {

@@ -40,7 +40,7 @@ Tensor summed(const Tensor& x, const F& into) {
   return ops::cast(y, x.dtype());
 }
 
-/// scatter_add to `dx`, zeros that nobody else has.
+/// scatter_add to `dx`, zeros that no other tensor shares.
 Tensor scatter_add_to(const Tensor& dx, int64_t dim, const Tensor& index, const Tensor& dy) {
   ops::scatter_add_into(dx, dim, index, dy);
   return record("scatter_add", dx, {grad_of(dy, [dim, index = saved(index)](const Tensor& d) {

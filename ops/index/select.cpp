@@ -212,7 +212,7 @@ Tensor flat_nonzero(const Tensor& x) {
   parallel_for(0, chunks, 4, [&](int64_t first, int64_t last) {
     int64_t* out = places.data<int64_t>() + (first == 0 ? 0 : ends[static_cast<std::size_t>(first) - 1]);
     const int64_t* const end = places.data<int64_t>() + ends[static_cast<std::size_t>(last) - 1];
-    // Without a branch on the flag, which nobody can predict.
+    // Without a branch on the flag, which cannot be predicted.
     for (int64_t i = first * length; out != end; ++i) {
       *out = i;
       out += set[i];

@@ -67,7 +67,7 @@ std::vector<Tensor> traced_operands(const Tensor& x, const ops::LinearMap& map) 
 Tensor linear_map(const std::string& name, const ops::LinearMap& map, const Tensor& x,
                   const ops::LinearMapOptions& options) {
   const std::optional<double> factor = factor_of_sum(map);
-  // On a GPU that would be more launches. An expanded input may have more elements than anyone can add up;
+  // On a GPU that would be more launches. An expanded input may have more elements than can be added up;
   // the map refuses it.
   if (factor && x.device().is_cpu() && x.is_dense() &&
       !ops::wants_reference(name.c_str(), options.implementation))

@@ -13,7 +13,7 @@ namespace pleat {
 Tensor linear_map(const std::string& name, const ops::LinearMap& map, const Tensor& x,
                   const ops::LinearMapOptions& options);
 
-/// x and the map's matrices [outputs, inputs], where somebody listens to calls; else nothing.
+/// x and the map's matrices [outputs, inputs], where calls are listened to; else nothing.
 std::vector<Tensor> traced_operands(const Tensor& x, const ops::LinearMap& map);
 
 }  // namespace pleat

@@ -20,7 +20,7 @@ struct BatchNormOptions {
   /// What the result is limited to, in the same pass over memory: {.min = 0} is a ReLU. Rounded to x's type.
   Bounds bounds = {};
   /// How many batches the running statistics have seen: one int64 on x's device, to which 1 is added where
-  /// they are updated. Undefined: nobody counts, and without momentum they become those of the batch.
+  /// they are updated. Undefined: they are not counted, and without momentum they become those of the batch.
   Tensor num_batches_tracked = {};
   /// Name of the implementation for both passes: "native", "cudnn", "reference"; empty: what the
   /// BatchNormPolicy in force says, else the fastest.

@@ -7,8 +7,8 @@ namespace pleat::ops {
 
 namespace reduction {
 
-/// Whether any or all elements are not 0. (Of a class in an unnamed namespace nvcc says that nobody reads
-/// may_repeat.)
+/// Whether any or all elements are not 0. (Of a class in an unnamed namespace nvcc says that
+/// may_repeat is not read.)
 template <class T, bool is_any>
 struct TruthStep {
   using In = T;

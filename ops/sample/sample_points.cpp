@@ -18,7 +18,7 @@ namespace {
 
 // The three functions of ops/sample/pixel_taps.h, which are each other's derivatives.
 
-/// Taps without their weights, which each function has its own of. Nobody else has the tensors.
+/// Taps without their weights, which each function has its own of. No other object has the tensors.
 struct KeptTaps {
   const char* op;
   Tensor index, image;

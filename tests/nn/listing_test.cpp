@@ -74,10 +74,17 @@ std::string error_of_training(nn::Module& net) {
 
 }  // namespace
 
-TEST_CASE("layers' parameters require gradients from birth, buffers do not") {
+TEST_CASE("layers list all of their parameters, which require gradients from birth, as buffers do not") {
   for (const test::ModuleCase& c : test::module_cases()) {
     CAPTURE(c.name);
     const auto layer = c.make();
+    const Tensor x = c.make_input();
+    const Tensor y = (*layer)(is_floating(x.dtype()) ? x.to(float32) : x);
+    if (y.requires_grad()) sum(y * y).backward();
+    const Tensor other = ones({1}).set_requires_grad();
+    other.set_grad(ones({1}));
+    optim::SGD sgd{{other}, {.lr = 1}};
+    CHECK_NOTHROW(sgd.step());  // refuses gradients of parameters that are not listed
     nn::Members members;
     layer->members(members);
     for (const nn::Members::Item& item : members.items())

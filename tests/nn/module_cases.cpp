@@ -26,21 +26,38 @@ std::unique_ptr<nn::Module> made(M module) {
   return std::make_unique<M>(std::move(module));
 }
 
-/// A row of a module whose options have no integers.
+double ratio(int64_t n, int64_t of) { return static_cast<double>(n) / static_cast<double>(of); }
+
+/// A row of a module without options.
 template <class M>
 ModuleCase plain(const char* name, M module, Shape input = {3, 4}) {
+  if constexpr (requires { module.options; }) static_assert(std::is_empty_v<decltype(module.options)>);
   return {name, {}, [module](const Integers&) { return made(nn::clone(module)); }, std::move(input)};
 }
 
-/// A row of a pooling module, by its window or by its result's size.
-template <class M, class Options>
-ModuleCase pool(const char* name, Options (*options)(int64_t size), Shape input) {
+/// A row of a module whose options are made of one integer.
+template <class M, class F>
+ModuleCase by_one(const char* name, F options, Shape input = {3, 4}) {
   return {name, {2}, [options](const Integers& i) { return made(M{options(i[0])}); }, std::move(input)};
+}
+nn::DropoutOptions one_of(int64_t n) { return {.p = ratio(1, n)}; }
+nn::BatchNormModuleOptions cumulative(int64_t n) { return {.num_features = n, .momentum = std::nullopt}; }
+template <class Options>
+Options features(int64_t n) {
+  return {.num_features = n};
+}
+template <class Options>
+Options parts(int64_t n) {
+  return {n};
 }
 MaxPoolOptions max_window(int64_t size) { return {.kernel_size = size}; }
 AvgPoolOptions avg_window(int64_t size) { return {.kernel_size = size}; }
 LpPoolOptions lp_window(int64_t size) { return {.norm_type = 2, .kernel_size = size}; }
 AdaptivePoolOptions adaptive(int64_t size) { return {.output_size = size}; }
+InterpolateOptions up_by(int64_t factor) { return {.scale_factor = factor}; }
+std::unique_ptr<nn::Module> gelu_module(const Integers& i) {
+  return made(nn::GELU{{.approximation = i[0] == 1 ? GeluApproximation::tanh : GeluApproximation::none}});
+}
 
 /// A row of a recurrent network of two layers in two directions.
 template <class M, class Options>
@@ -96,18 +113,21 @@ const std::vector<ModuleCase>& module_cases() {
   static const std::vector<ModuleCase> cases = {
       plain("ReLU", ReLU{}),
       plain("ReLU6", ReLU6{}),
-      plain("Hardtanh", Hardtanh{{.min = -0.5, .max = 0.25}}),
+      {"Hardtanh",
+       {-4, 2},
+       [](const Integers& i) { return made(Hardtanh{{.min = ratio(i[0], 8), .max = ratio(i[1], 8)}}); },
+       {3, 4}},
       plain("Sigmoid", Sigmoid{}),
       plain("Tanh", Tanh{}),
-      plain("LeakyReLU", LeakyReLU{{.negative_slope = 0.2}}),
+      by_one<LeakyReLU>("LeakyReLU", [](int64_t n) { return LeakyReLUOptions{.negative_slope = ratio(n, 10)}; }),
       {"PReLU", {4}, [](const Integers& i) { return made(PReLU{{.num_parameters = i[0]}}); }, {3, 4}},
-      plain("ELU", ELU{{.alpha = 0.5}}),
+      by_one<ELU>("ELU", [](int64_t n) { return ELUOptions{.alpha = ratio(n, 4)}; }),
       plain("SELU", SELU{}),
-      plain("CELU", CELU{{.alpha = 0.5}}),
+      by_one<CELU>("CELU", [](int64_t n) { return CELUOptions{.alpha = ratio(n, 4)}; }),
       {"GLU", {1}, [](const Integers& i) { return made(GLU{{.dim = i[0]}}); }, {3, 4}},
-      plain("GELU", GELU{}),
-      plain("GELU, tanh", GELU{{.approximation = GeluApproximation::tanh}}),
-      plain("Softplus", Softplus{{.beta = 2}}),
+      {"GELU", {0}, gelu_module, {3, 4}},
+      {"GELU, tanh", {1}, gelu_module, {3, 4}},
+      by_one<Softplus>("Softplus", [](int64_t n) { return SoftplusOptions{.beta = ratio(n, 1)}; }),
       plain("LogSigmoid", LogSigmoid{}),
       plain("Softsign", Softsign{}),
       plain("Tanhshrink", Tanhshrink{}),
@@ -115,9 +135,12 @@ const std::vector<ModuleCase>& module_cases() {
       plain("Mish", Mish{}),
       plain("Hardswish", Hardswish{}),
       plain("Hardsigmoid", Hardsigmoid{}),
-      plain("Hardshrink", Hardshrink{{.lambd = 0.25}}),
-      plain("Threshold", Threshold{{.threshold = 0.125, .value = 2}}),
-      plain("Softshrink", Softshrink{{.lambd = 0.25}}),
+      by_one<Hardshrink>("Hardshrink", [](int64_t n) { return HardshrinkOptions{.lambd = ratio(n, 8)}; }),
+      {"Threshold",
+       {1, 2},
+       [](const Integers& i) { return made(Threshold{{.threshold = ratio(i[0], 8), .value = ratio(i[1], 1)}}); },
+       {3, 4}},
+      by_one<Softshrink>("Softshrink", [](int64_t n) { return SoftshrinkOptions{.lambd = ratio(n, 8)}; }),
       {"Softmax", {1}, [](const Integers& i) { return made(Softmax{{.dim = i[0]}}); }, {3, 4}},
       {"LogSoftmax", {1}, [](const Integers& i) { return made(LogSoftmax{{.dim = i[0]}}); }, {3, 4}},
       {"Softmin", {1}, [](const Integers& i) { return made(Softmin{{.dim = i[0]}}); }, {3, 4}},
@@ -138,7 +161,7 @@ const std::vector<ModuleCase>& module_cases() {
        .input = {2, 5},
        .classes = 3},  // the padding row, whose gradient is 0, is not drawn
       {"Conv1d",
-       {4, 3, 3, 1},
+       {4, 2, 3, 1},
        [](const Integers& i) {
          return made(
              Conv1d{{.in_channels = i[0], .out_channels = i[1], .kernel_size = i[2], .groups = i[3]}});
@@ -152,7 +175,7 @@ const std::vector<ModuleCase>& module_cases() {
        },
        {1, 4, 3, 4}},
       {"Conv3d",
-       {2, 3, 2, 1},
+       {2, 4, 2, 1},
        [](const Integers& i) {
          return made(
              Conv3d{{.in_channels = i[0], .out_channels = i[1], .kernel_size = i[2], .groups = i[3]}});
@@ -197,22 +220,10 @@ const std::vector<ModuleCase>& module_cases() {
              {.in_channels = i[0], .out_channels = i[1], .kernel_size = i[2], .stride = i[3]}});
        },
        {1, 2, 2, 2, 2}},
-      {"BatchNorm1d",
-       {3},
-       [](const Integers& i) { return made(BatchNorm1d{{.num_features = i[0]}}); },
-       {6, 3}},
-      {"BatchNorm2d",
-       {4},
-       [](const Integers& i) { return made(BatchNorm2d{{.num_features = i[0]}}); },
-       {2, 4, 3, 2}},
-      {"BatchNorm2d, cumulative",
-       {4},
-       [](const Integers& i) { return made(BatchNorm2d{{.num_features = i[0], .momentum = std::nullopt}}); },
-       {2, 4, 3, 2}},
-      {"BatchNorm3d",
-       {2},
-       [](const Integers& i) { return made(BatchNorm3d{{.num_features = i[0]}}); },
-       {2, 2, 2, 1, 3}},
+      by_one<BatchNorm1d>("BatchNorm1d", features<BatchNormModuleOptions>, {6, 2}),
+      by_one<BatchNorm2d>("BatchNorm2d", features<BatchNormModuleOptions>, {2, 2, 3, 2}),
+      by_one<BatchNorm2d>("BatchNorm2d, cumulative", cumulative, {2, 2, 3, 2}),
+      by_one<BatchNorm3d>("BatchNorm3d", features<BatchNormModuleOptions>, {2, 2, 2, 1, 3}),
       {"LayerNorm",
        {3, 4},
        [](const Integers& i) {
@@ -233,20 +244,14 @@ const std::vector<ModuleCase>& module_cases() {
        {2, 4},
        [](const Integers& i) { return made(GroupNorm{{.num_groups = i[0], .num_channels = i[1]}}); },
        {2, 4, 3}},
-      {"InstanceNorm1d",
-       {3},
-       [](const Integers& i) { return made(InstanceNorm1d{{.num_features = i[0]}}); },
-       {2, 3, 5}},
+      by_one<InstanceNorm1d>("InstanceNorm1d", features<InstanceNormModuleOptions>, {2, 2, 5}),
       {"InstanceNorm2d",
        {4},
        [](const Integers& i) {
          return made(InstanceNorm2d{{.num_features = i[0], .affine = true, .track_running_stats = true}});
        },
        {2, 4, 3, 2}},
-      {"InstanceNorm3d",
-       {2},
-       [](const Integers& i) { return made(InstanceNorm3d{{.num_features = i[0]}}); },
-       {1, 2, 2, 2, 2}},
+      by_one<InstanceNorm3d>("InstanceNorm3d", features<InstanceNormModuleOptions>, {1, 2, 2, 2, 2}),
       {"MultiheadAttention",
        {4, 2},
        [](const Integers& i) { return made(MultiheadAttention{{.embed_dim = i[0], .num_heads = i[1]}}); },
@@ -301,10 +306,10 @@ const std::vector<ModuleCase>& module_cases() {
       recurrent_cell<LSTMCell, RecurrentCellOptions>("LSTMCell"),
       recurrent_cell<GRUCell, RecurrentCellOptions>("GRUCell"),
       recurrent_cell<RNNCell, RNNCellOptions>("RNNCell"),
-      plain("Dropout", Dropout{{.p = 0.3}}),
-      plain("Dropout1d", Dropout1d{{.p = 0.3}}, {2, 3, 4}),
-      plain("Dropout2d", Dropout2d{{.p = 0.3}}, {2, 3, 2, 2}),
-      plain("Dropout3d", Dropout3d{{.p = 0.3}}, {2, 3, 1, 2, 2}),
+      by_one<Dropout>("Dropout", one_of),
+      by_one<Dropout1d>("Dropout1d", one_of, {2, 3, 4}),
+      by_one<Dropout2d>("Dropout2d", one_of, {2, 3, 2, 2}),
+      by_one<Dropout3d>("Dropout3d", one_of, {2, 3, 1, 2, 2}),
       {"Flatten",
        {1, -1},
        [](const Integers& i) { return made(Flatten{{.first = i[0], .last = i[1]}}); },
@@ -313,35 +318,26 @@ const std::vector<ModuleCase>& module_cases() {
        {1, 2, 2},
        [](const Integers& i) { return made(Unflatten{{.dim = i[0], .sizes = Shape{i[1], i[2]}}}); },
        {3, 4}},
-      {"PixelShuffle",
-       {2},
-       [](const Integers& i) { return made(PixelShuffle{{.upscale_factor = i[0]}}); },
-       {1, 8, 2, 3}},
-      {"PixelUnshuffle",
-       {2},
-       [](const Integers& i) { return made(PixelUnshuffle{{.downscale_factor = i[0]}}); },
-       {1, 2, 4, 2}},
-      {"ChannelShuffle",
-       {2},
-       [](const Integers& i) { return made(ChannelShuffle{{.groups = i[0]}}); },
-       {2, 6, 2}},
+      by_one<PixelShuffle>("PixelShuffle", parts<PixelShuffleOptions>, {1, 8, 2, 3}),
+      by_one<PixelUnshuffle>("PixelUnshuffle", parts<PixelUnshuffleOptions>, {1, 2, 4, 2}),
+      by_one<ChannelShuffle>("ChannelShuffle", parts<ChannelShuffleOptions>, {2, 6, 2}),
       {"Upsample", {6}, [](const Integers& i) { return made(Upsample{{.size = i[0]}}); }, {1, 2, 3, 4}},
-      plain("Upsample, by a factor", Upsample{{.scale_factor = 2}}, {1, 2, 3, 2}),
-      pool<MaxPool1d>("MaxPool1d", max_window, {1, 2, 6}),
-      pool<MaxPool2d>("MaxPool2d", max_window, {1, 2, 4, 5}),
-      pool<MaxPool3d>("MaxPool3d", max_window, {1, 2, 2, 3, 4}),
-      pool<AvgPool1d>("AvgPool1d", avg_window, {1, 2, 6}),
-      pool<AvgPool2d>("AvgPool2d", avg_window, {1, 2, 4, 5}),
-      pool<AvgPool3d>("AvgPool3d", avg_window, {1, 2, 2, 3, 4}),
-      pool<LPPool1d>("LPPool1d", lp_window, {1, 2, 6}),
-      pool<LPPool2d>("LPPool2d", lp_window, {1, 2, 4, 5}),
-      pool<LPPool3d>("LPPool3d", lp_window, {1, 2, 2, 3, 4}),
-      pool<AdaptiveMaxPool1d>("AdaptiveMaxPool1d", adaptive, {1, 2, 5}),
-      pool<AdaptiveMaxPool2d>("AdaptiveMaxPool2d", adaptive, {1, 2, 3, 5}),
-      pool<AdaptiveMaxPool3d>("AdaptiveMaxPool3d", adaptive, {1, 2, 2, 3, 4}),
-      pool<AdaptiveAvgPool1d>("AdaptiveAvgPool1d", adaptive, {1, 2, 5}),
-      pool<AdaptiveAvgPool2d>("AdaptiveAvgPool2d", adaptive, {1, 2, 3, 5}),
-      pool<AdaptiveAvgPool3d>("AdaptiveAvgPool3d", adaptive, {1, 2, 2, 3, 4}),
+      by_one<Upsample>("Upsample, by a factor", up_by, {1, 2, 3, 2}),
+      by_one<MaxPool1d>("MaxPool1d", max_window, {1, 2, 6}),
+      by_one<MaxPool2d>("MaxPool2d", max_window, {1, 2, 4, 5}),
+      by_one<MaxPool3d>("MaxPool3d", max_window, {1, 2, 2, 3, 4}),
+      by_one<AvgPool1d>("AvgPool1d", avg_window, {1, 2, 6}),
+      by_one<AvgPool2d>("AvgPool2d", avg_window, {1, 2, 4, 5}),
+      by_one<AvgPool3d>("AvgPool3d", avg_window, {1, 2, 2, 3, 4}),
+      by_one<LPPool1d>("LPPool1d", lp_window, {1, 2, 6}),
+      by_one<LPPool2d>("LPPool2d", lp_window, {1, 2, 4, 5}),
+      by_one<LPPool3d>("LPPool3d", lp_window, {1, 2, 2, 3, 4}),
+      by_one<AdaptiveMaxPool1d>("AdaptiveMaxPool1d", adaptive, {1, 2, 5}),
+      by_one<AdaptiveMaxPool2d>("AdaptiveMaxPool2d", adaptive, {1, 2, 3, 5}),
+      by_one<AdaptiveMaxPool3d>("AdaptiveMaxPool3d", adaptive, {1, 2, 2, 3, 4}),
+      by_one<AdaptiveAvgPool1d>("AdaptiveAvgPool1d", adaptive, {1, 2, 5}),
+      by_one<AdaptiveAvgPool2d>("AdaptiveAvgPool2d", adaptive, {1, 2, 3, 5}),
+      by_one<AdaptiveAvgPool3d>("AdaptiveAvgPool3d", adaptive, {1, 2, 2, 3, 4}),
   };
   return cases;
 }

@@ -67,19 +67,38 @@ TEST_CASE("modules: gradients of inputs and parameters, and gradients of gradien
     }
 }
 
-TEST_CASE("modules: a state makes another module the same one, and names say what it is", "[nn]") {
+TEST_CASE("modules: a state makes another module the same one, and texts say what it is", "[nn]") {
   for (const test::ModuleCase& c : test::module_cases()) {
     CAPTURE(c.name);
     const auto one = c.make();
     const auto other = c.make();
     const Tensor x = is_floating(c.make_input().dtype()) ? c.make_input().to(float32) : c.make_input();
-    (void)(*one)(x);  // running statistics of its own
+    (void)(*one)(is_floating(x.dtype()) ? x * 2 : x);  // running statistics of its own
     other->load_state_dict(one->state_dict());
-    one->eval();
-    other->eval();
-    CHECK((*one)(x).to_vector<double>() == (*other)(x).to_vector<double>());
+    for (const bool training : {true, false}) {
+      one->train(training);
+      other->train(training);
+      manual_seed(1);
+      const Tensor y = (*one)(x);
+      manual_seed(1);
+      CHECK(y.to_vector<double>() == (*other)(x).to_vector<double>());
+    }
     CHECK_THAT(c.name, StartsWith(one->type_name()));
     CHECK_THAT(nn::to_string(*one), StartsWith(one->type_name()));
     CHECK(nn::to_string(*one) == nn::to_string(*other));
+    for (std::size_t option = 0; option < c.usual.size(); ++option) {
+      bool shows = false;
+      for (const int64_t change : {1, -1, 2}) {
+        std::vector<int64_t> options = c.usual;
+        options[option] += change;
+        try {
+          shows = shows || nn::to_string(*c.make_with(options)) != nn::to_string(*one);
+        } catch (const Error&) {
+          // a number of groups divides the channels
+        }
+      }
+      CAPTURE(option);
+      CHECK(shows);
+    }
   }
 }
