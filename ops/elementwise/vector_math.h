@@ -227,8 +227,12 @@ template <class T>
 
 }  // namespace approximations
 
+/// Of float on a GPU it is CUDA's, equally exact, which has an instruction for powers of two.
 template <std::floating_point T>
 [[gnu::always_inline]] PLEAT_HOST_DEVICE inline T exp(T x) {
+#if defined(__CUDA_ARCH__)
+  if constexpr (std::is_same_v<T, float>) return ::expf(x);
+#endif
   return approximations::scaled_exp(x, T(0));
 }
 
@@ -315,9 +319,12 @@ template <std::floating_point T>
   return std::copysign(scale * approximations::expm1_reduced(r) + (scale - 1), x);
 }
 
-/// e^x for x up to 0, in two thirds of the time.
+/// e^x for x up to 0, on the CPU in two thirds of the time.
 template <std::floating_point T>
 [[gnu::always_inline]] PLEAT_HOST_DEVICE inline T exp_below_0(T x) {
+#if defined(__CUDA_ARCH__)
+  if constexpr (std::is_same_v<T, float>) return exp(x);
+#endif
   constexpr bool is_float = std::is_same_v<T, float>;
   constexpr T least = is_float ? T(-104) : T(-746);  // it rounds to 0
   // 2^n alone may be too small.
