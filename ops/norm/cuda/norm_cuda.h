@@ -13,9 +13,9 @@ Tensor open_gradient(const BatchNormProblem& problem, const BatchNormBackward& t
 /// Elements of a row that threads hold, at most, of types computed in float32.
 inline constexpr int64_t longest_held_row = 8192;
 
-/// group_norm_forward and group_norm_backward (group_norm.h) on a GPU; everything is checked. Rows [N, C] of
-/// no more than `longest_held_row` may stay where they are: unless `centred` their mean counts as 0 (RMS
-/// norm) and is undefined, as is the variance.
+/// group_norm_forward and group_norm_backward (group_norm.h) on a GPU; everything is checked. Unless
+/// `centred` the mean counts as 0 (RMS norm), and both it and the variance are undefined: of rows [N, C]
+/// whose elements threads hold.
 GroupNormResult group_norm_forward_cuda(const Tensor& x, const Tensor& weight, const Tensor& bias,
                                         const GroupNormOptions& options, const char* op, bool centred = true);
 GroupNormGrads group_norm_backward_cuda(const Tensor& dy, const Tensor& x, const Tensor& weight,
