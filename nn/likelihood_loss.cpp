@@ -46,8 +46,8 @@ Tensor binary_cross_entropy(const Tensor& input, const Tensor& target,
   const Tensor& weight = options.weight;
   check<ShapeError>(!weight.defined() || broadcast(input.shape(), weight.shape(), op) == input.shape(),
                     "{}: the weight {} does not broadcast to the input {}", op, weight, input);
-  const Tensor losses = probability_cross_entropies(input, target);
-  return reduced(weight.defined() ? losses * weight : losses, options.reduction);
+  if (!weight.defined()) return probability_cross_entropies(input, target, options.reduction);
+  return reduced(probability_cross_entropies(input, target, Reduction::none) * weight, options.reduction);
 }
 
 Tensor gaussian_nll_loss(const Tensor& any_input, const Tensor& any_target, const Tensor& any_var,
@@ -85,10 +85,9 @@ Tensor poisson_nll_loss(const Tensor& any_input, const Tensor& any_target, Poiss
 
 Tensor sigmoid_focal_loss(const Tensor& logits, const Tensor& target, FocalLossOptions options) {
   constexpr const char* op = "sigmoid_focal_loss";
-  check_pair(op, logits, target);
   if (options.alpha != -1) check_share(op, "alpha", options.alpha);
   check_at_least_0(op, "gamma", options.gamma);
-  return reduced(focal_losses(logits, target, options.alpha, options.gamma), options.reduction);
+  return focal_losses(logits, target, options.alpha, options.gamma, options.reduction);
 }
 
 Tensor dice_loss(const Tensor& any_input, const Tensor& any_target, DiceLossOptions options) {

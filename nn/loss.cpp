@@ -20,20 +20,6 @@
 
 namespace pleat {
 
-Tensor reduced(const Tensor& losses, Reduction reduction) {
-  switch (reduction) {
-    case Reduction::none:
-      return losses;
-    case Reduction::mean:
-      return mean(losses);
-    case Reduction::sum:
-      return sum(losses);
-    case Reduction::batch_mean:
-      break;
-  }
-  return sum(losses) / static_cast<double>(losses.rank() == 0 ? 1 : losses.size(0));
-}
-
 Tensor floating_loss_input(const Tensor& x) {
   return is_floating(x.dtype()) ? autocast_to_float32(x) : x.to(float32);
 }
@@ -47,15 +33,6 @@ Tensor reduced_by_weight(const Tensor& losses, const Tensor& logits, const Tenso
                          const Tensor& weight, int64_t ignore_index, Reduction reduction) {
   if (reduction != Reduction::mean) return reduced(losses, reduction);
   return sum(losses) / sum(ops::target_weights(logits, target, weight, ignore_index)).to(losses.dtype());
-}
-
-Tensor reduced_distances(const char* op, const Tensor& x, const Tensor& target, DistanceLoss loss,
-                         Reduction reduction) {
-  if (reduction == Reduction::mean || reduction == Reduction::sum)
-    if (const Tensor y = sum_of_distance_losses(op, x, target, loss, reduction == Reduction::mean);
-        y.defined())
-      return y;
-  return reduced(distance_losses(op, x, target, loss), reduction);
 }
 
 Tensor cross_entropy_of_probabilities(const Tensor& logits, const Tensor& probabilities,
@@ -106,7 +83,7 @@ Tensor nll_loss(const Tensor& input, const Tensor& target, const NllOptions& opt
 
 Tensor mse_loss(const Tensor& input, const Tensor& target, LossOptions options) {
   const auto loss = [&](const Tensor& a, const Tensor& b) {
-    return reduced_distances("mse_loss", a, b, {DistanceLoss::Kind::squared}, options.reduction);
+    return distance_losses("mse_loss", a, b, {DistanceLoss::Kind::squared}, options.reduction);
   };
   if (options.reduction != Reduction::mean || !is_half(promote(input.dtype(), target.dtype())) ||
       input.device().is_cuda())
@@ -118,19 +95,19 @@ Tensor mse_loss(const Tensor& input, const Tensor& target, LossOptions options) 
 }
 
 Tensor l1_loss(const Tensor& input, const Tensor& target, LossOptions options) {
-  return reduced_distances("l1_loss", input, target, {DistanceLoss::Kind::absolute}, options.reduction);
+  return distance_losses("l1_loss", input, target, {DistanceLoss::Kind::absolute}, options.reduction);
 }
 
 Tensor smooth_l1_loss(const Tensor& input, const Tensor& target, SmoothL1Options options) {
   check_options({"smooth_l1_loss"}, options);
-  return reduced_distances("smooth_l1_loss", input, target,
-                           {DistanceLoss::Kind::smooth_absolute, options.beta}, options.reduction);
+  return distance_losses("smooth_l1_loss", input, target, {DistanceLoss::Kind::smooth_absolute, options.beta},
+                         options.reduction);
 }
 
 Tensor huber_loss(const Tensor& input, const Tensor& target, HuberOptions options) {
   check_options({"huber_loss"}, options);
-  return reduced_distances("huber_loss", input, target, {DistanceLoss::Kind::huber, options.delta},
-                           options.reduction);
+  return distance_losses("huber_loss", input, target, {DistanceLoss::Kind::huber, options.delta},
+                         options.reduction);
 }
 
 Tensor bce_with_logits(const Tensor& logits, const Tensor& target, const BceOptions& options) {
@@ -138,13 +115,16 @@ Tensor bce_with_logits(const Tensor& logits, const Tensor& target, const BceOpti
     check<ShapeError>(
         !weight.defined() || broadcast(logits.shape(), weight.shape(), "bce_with_logits") == logits.shape(),
         "bce_with_logits: the weight {} does not broadcast to the input {}", weight, logits);
-  Tensor losses = binary_cross_entropies(logits, target, options.pos_weight);
-  if (options.weight.defined()) losses = losses * options.weight;
-  return reduced(losses, options.reduction);
+  if (!options.weight.defined())
+    return binary_cross_entropies(logits, target, options.pos_weight, options.reduction);
+  return reduced(binary_cross_entropies(logits, target, options.pos_weight) * options.weight,
+                 options.reduction);
 }
 
 Tensor kl_div(const Tensor& any_input, const Tensor& any_target, KlDivOptions options) {
   check_pair("kl_div", any_input, any_target);
+  if (const Tensor y = divergences(any_input, any_target, options.log_target, options.reduction); y.defined())
+    return y;
   const Tensor input = floating_loss_input(any_input), target = floating_loss_input(any_target);
   if (options.log_target) return reduced(exp(target) * (target - input), options.reduction);
   const Tensor positive = masked_fill(target, target == 0, 1);

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "pleat/core/tensor/tensor.h"
+#include "pleat/ops/loss/loss.h"
 
 /// Losses: how far an input is from its target, differentiable.
 ///
@@ -8,14 +9,6 @@
 /// ValueError for invalid options.
 
 namespace pleat {
-
-/// How the losses of single elements or targets are reduced.
-enum class Reduction {
-  none,       ///< not reduced: one for each element or target
-  mean,       ///< their mean; that of class losses is weighted
-  sum,        ///< their sum
-  batch_mean  ///< their sum divided by the size of the first dimension
-};
 
 struct CrossEntropyOptions {
   Tensor weight = {};           ///< [C], of each class; 1 when undefined

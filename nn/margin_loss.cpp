@@ -65,15 +65,12 @@ Tensor cosine_embedding_loss(const Tensor& any_a, const Tensor& any_b, const Ten
 }
 
 Tensor hinge_embedding_loss(const Tensor& input, const Tensor& target, HingeEmbeddingOptions options) {
-  constexpr const char* op = "hinge_embedding_loss";
-  check_pair(op, input, target);
-  check_options({op}, options);
-  return reduced(hinge_embedding_losses(input, target, options.margin), options.reduction);
+  check_options({"hinge_embedding_loss"}, options);
+  return hinge_embedding_losses(input, target, options.margin, options.reduction);
 }
 
 Tensor soft_margin_loss(const Tensor& input, const Tensor& target, LossOptions options) {
-  check_pair("soft_margin_loss", input, target);
-  return reduced(soft_margin_losses(input, target), options.reduction);
+  return soft_margin_losses(input, target, options.reduction);
 }
 
 Tensor multilabel_soft_margin_loss(const Tensor& input, const Tensor& target,

@@ -135,6 +135,7 @@ if __name__ == "__main__":
     show("expm1_reduced", remez(exponential_rest, lambda r: abs(r) + 1e-9, -half_ln2, half_ln2, 5))
     show_double("expm1_reduced", remez(exponential_rest, lambda r: abs(r) + 1e-9, -half_ln2, half_ln2, 9))
     show("logarithm_rest", remez(logarithm_rest, lambda z: z / 2 + 1e-12, 1e-12, largest_z, 2))
+    show("log1p_below_1", remez(logarithm_rest, lambda z: z / 2 + 1e-12, 1e-12, mpf(1) / 9 * 1.0001, 3))
     show_double("erf below 1", remez(erf_over_x, lambda z: 1 / erf_over_x(z), 0, 1, 11))
     # From where the probability is no float.
     show("upper tail", remez(upper_tail_over_u, lambda u: 1 / upper_tail_over_u(u), 1 / (1 + 0.345 * 14.5), 1, 8))

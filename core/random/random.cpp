@@ -216,15 +216,17 @@ Tensor randperm(Integer n, Device device, Generator& generator) {
 
 Tensor randperm(Integer n, Generator& generator) { return randperm(n, default_device(), generator); }
 
+BernoulliBlock next_mask(const char* op, double p, const Tensor& mask, Generator& generator) {
+  const auto limit = static_cast<uint64_t>(std::ceil(p * 0x1p32));
+  return {next_draw(op, generator, mask.device()), limit, mask.numel(), mask.data<bool>()};
+}
+
 Tensor bernoulli(Real p, Sizes shape, Device device, Generator& generator) {
   const RecordOp range("bernoulli");
   check<ValueError>(p >= 0 && p <= 1, "bernoulli: the probability must be in [0, 1], got {}", p);
   Tensor result = empty(std::move(shape), {.dtype = boolean, .device = device});
-  const int64_t n = result.numel();
-  const auto limit = static_cast<uint64_t>(std::ceil(p * 0x1p32));
-  for_each_index("bernoulli", device, ceil_div(n, 4),
-                 BernoulliBlock{next_draw("bernoulli", generator, device), limit, n, result.data<bool>()},
-                 grain);
+  for_each_index("bernoulli", device, ceil_div(result.numel(), 4),
+                 next_mask("bernoulli", p, result, generator), grain);
   return result;
 }
 

@@ -12,6 +12,7 @@
 #include "pleat/core/base/simd.h"
 #include "pleat/core/random/box_muller.h"
 #include "pleat/core/random/philox.h"
+#include "pleat/core/random/random.h"
 #include "pleat/core/tensor/convert.h"
 #include "pleat/core/tensor/half.h"
 
@@ -25,10 +26,14 @@ struct RandomDraw {
   const uint64_t* state = nullptr;  ///< in a graph: the seed on the device, and a number to add to `draw`
 
   PLEAT_HOST_DEVICE std::array<uint32_t, 4> words(int64_t i) const {
+    uint64_t key = seed, number = draw;
 #if PLEAT_DEVICE_CODE  // only a GPU has graphs; the CPU's loops are vectorised without the branch
-    if (state != nullptr) return philox(state[0], static_cast<uint64_t>(i), state[1] + draw);
+    if (state != nullptr) {
+      key = state[0];
+      number += state[1];
+    }
 #endif
-    return philox(seed, static_cast<uint64_t>(i), draw);
+    return philox(key, static_cast<uint64_t>(i), number);
   }
   PLEAT_HOST_DEVICE uint64_t word64(int64_t i) const {
     const auto four = words(i);
@@ -178,5 +183,8 @@ struct BernoulliBlock {
 
   PLEAT_HOST_DEVICE bool is_true(uint32_t word) const { return word < limit; }
 };
+
+/// The next draw of `generator`, to make the elements of a mask true with probability `p`.
+BernoulliBlock next_mask(const char* op, double p, const Tensor& mask, Generator& generator);
 
 }  // namespace pleat

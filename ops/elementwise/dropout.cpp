@@ -3,6 +3,7 @@
 
 #include "pleat/autograd/call.h"
 #include "pleat/core/base/format.h"
+#include "pleat/core/random/random_functors.h"
 #include "pleat/core/tensor/copy.h"
 #include "pleat/core/tensor/create.h"
 #include "pleat/ops/elementwise/kernels.h"
@@ -22,11 +23,60 @@ struct MaskedScale {
 
 namespace {
 
-/// scale * x where the mask (bool, broadcast to x) is true, else 0. Linear in x, and its own adjoint.
-Tensor masked_scale(const Tensor& x, const Tensor& mask, double scale) {
+/// Draws a mask in the pass that applies it, four elements a call: of dense tensors in row-major order.
+template <class Stored>
+struct DrawAndScale {
+  static_assert(vector_width == 4);
+  MaskedScale by;
+  BernoulliBlock mask;
+  const Stored* x;
+  Stored* y;
+  bool by_vectors;
+
+  PLEAT_HOST_DEVICE void operator()(int64_t block) const {
+    const auto words = mask.random.words(block);
+    const int64_t first = block * vector_width;
+    const bool is_vector = by_vectors && first + vector_width <= mask.n;
+    Vector<Stored, vector_width> lanes;
+    Vector<bool, vector_width> stays;
+    if (is_vector) lanes = reinterpret_cast<const Vector<Stored, vector_width>*>(x)[block];
+    PLEAT_UNROLL
+    for (uint32_t j = 0; j < vector_width; ++j) {
+      stays.lane[j] = mask.is_true(words[j]);
+      if (is_vector) {
+        lanes.lane[j] = scaled(lanes.lane[j], stays.lane[j]);
+      } else if (first + j < mask.n) {
+        mask.out[first + j] = stays.lane[j];
+        y[first + j] = scaled(x[first + j], stays.lane[j]);
+      }
+    }
+    if (!is_vector) return;
+    reinterpret_cast<Vector<Stored, vector_width>*>(y)[block] = lanes;
+    reinterpret_cast<Vector<bool, vector_width>*>(mask.out)[block] = stays;
+  }
+
+ private:
+  PLEAT_HOST_DEVICE Stored scaled(Stored value, bool stays) const {
+    return convert<Stored>(by(convert<Drawn<Stored>>(value), stays));
+  }
+};
+
+/// scale * x where the mask (bool, broadcast to x) is true, else 0. Linear in x, and its own adjoint. With
+/// `next`, on a GPU, it draws the mask, too.
+Tensor masked_scale(const Tensor& x, const Tensor& mask, double scale, const BernoulliBlock* next = nullptr) {
   const Call call("dropout", {x});  // the mask is random, which has no form in a graph
   const Tensor y = empty_like(x);
-  ops::map_into<ops::Floating>("dropout", x.dtype(), y, std::array{x, mask}, MaskedScale{scale});
+  const MaskedScale by{scale};
+  if (next == nullptr)
+    ops::map_into<ops::Floating>("dropout", x.dtype(), y, std::array{x, mask}, by);
+  else
+    dispatch(x.dtype(), [&]<class Stored>(Type<Stored>) {
+      if constexpr (with_cuda && is_floating(dtype_of<Stored>())) {
+        const bool aligned = reinterpret_cast<std::uintptr_t>(x.raw()) % (vector_width * sizeof(Stored)) == 0;
+        launch_indices("dropout", x.device(), ceil_div(x.numel(), int64_t{vector_width}),
+                       DrawAndScale<Stored>{by, *next, x.data<Stored>(), y.data<Stored>(), aligned});
+      }
+    });
   return call.result(y, grad_of(x, [mask = saved(mask), scale](const Tensor& dy) {
                        return masked_scale(dy, *mask, scale);
                      }));
@@ -39,11 +89,18 @@ Tensor dropout_by(const char* op, const Tensor& x, const Shape& mask_shape, Memo
   check<DTypeError>(is_floating(x.dtype()), "{}: needs a floating type, got {}", op, x);
   check<ValueError>(p >= 0 && p <= 1, "{}: the probability must be in [0, 1], got {}", op, p);
   if (!training || p == 0) return x;
+  const double scale = p == 1 ? 0 : 1 / (1 - p);
+  if constexpr (with_cuda)
+    if (x.device().is_cuda() && x.is_contiguous() && mask_shape == x.shape()) {
+      const Tensor mask = empty(mask_shape, {.dtype = boolean, .device = x.device()});
+      const BernoulliBlock next = next_mask(op, 1 - p, mask, generator);
+      return masked_scale(x, mask, scale, &next);
+    }
   const Tensor mask = [&] {
     const RecordOp range("dropout_mask");
     return ops::to_format(bernoulli(1 - p, mask_shape, x.device(), generator), format);
   }();
-  return masked_scale(x, mask, p == 1 ? 0 : 1 / (1 - p));
+  return masked_scale(x, mask, scale);
 }
 
 }  // namespace

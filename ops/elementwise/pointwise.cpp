@@ -28,7 +28,9 @@ namespace detail {
 Tensor gradient_like(std::span<const Tensor> dy_and_kept) {
   DType dtype = ops::floating_result(dy_and_kept[0].dtype());
   for (const Tensor& tensor : dy_and_kept) dtype = promote(dtype, tensor.dtype());
-  return empty_as(dy_and_kept, dy_and_kept[0].shape(), dtype);
+  // What a sum has a single number of belongs to each element.
+  const Tensor& like = dy_and_kept[0].rank() == 0 ? dy_and_kept.back() : dy_and_kept[0];
+  return empty_as(dy_and_kept, like.shape(), dtype);
 }
 
 Derivative unary_derivative(const Tensor& x, const Tensor& kept, UnaryBackward backward) {

@@ -227,8 +227,12 @@ template <class T>
 
 }  // namespace approximations
 
+/// Of float on a GPU it is CUDA's, equally exact, which has an instruction for powers of two.
 template <std::floating_point T>
 [[gnu::always_inline]] PLEAT_HOST_DEVICE inline T exp(T x) {
+#if defined(__CUDA_ARCH__)
+  if constexpr (std::is_same_v<T, float>) return ::expf(x);
+#endif
   return approximations::scaled_exp(x, T(0));
 }
 
@@ -315,9 +319,12 @@ template <std::floating_point T>
   return std::copysign(scale * approximations::expm1_reduced(r) + (scale - 1), x);
 }
 
-/// e^x for x up to 0, in two thirds of the time.
+/// e^x for x up to 0, on the CPU in two thirds of the time.
 template <std::floating_point T>
 [[gnu::always_inline]] PLEAT_HOST_DEVICE inline T exp_below_0(T x) {
+#if defined(__CUDA_ARCH__)
+  if constexpr (std::is_same_v<T, float>) return exp(x);
+#endif
   constexpr bool is_float = std::is_same_v<T, float>;
   constexpr T least = is_float ? T(-104) : T(-746);  // it rounds to 0
   // 2^n alone may be too small.
@@ -371,13 +378,25 @@ template <std::floating_point T>
   return (x < 0 ? e : T(1)) / (1 + e);
 }
 
+namespace approximations {
+/// log(1 + e) for e from 0 to 1: as log1p above, whose special cases cannot come up.
+[[gnu::always_inline]] PLEAT_HOST_DEVICE inline double log1p_below_1(double e) {
+  const double u = 1 + e;
+  return log_of(split_normal(u)) - ((u - 1) - e) / u;
+}
+/// By log_terms' series for all of that range: relative error 4.6e-9 before rounding.
+[[gnu::always_inline]] PLEAT_HOST_DEVICE inline float log1p_below_1(float e) {
+  const float s = e / (2 + e);
+  const float z = s * s;
+  return e -
+         s * (e - z * polynomial(z, 6.666641326e-01f, 4.002169477e-01f, 2.799914295e-01f, 2.802472976e-01f));
+}
+}  // namespace approximations
+
 /// log(1 + e^x).
 template <std::floating_point T>
 [[gnu::always_inline]] PLEAT_HOST_DEVICE inline T softplus(T x) {
-  // As log1p above, whose special cases cannot come up.
-  const T e = exp_below_0(-std::abs(x));
-  const T u = 1 + e;
-  const T tail = approximations::log_of(approximations::split_normal(u)) - ((u - 1) - e) / u;
+  const T tail = approximations::log1p_below_1(exp_below_0(-std::abs(x)));
   return x < 0 ? tail : x + tail;
 }
 

@@ -76,14 +76,14 @@ struct CrossEntropyLines {
     const auto found =
         sum_exponentials(own, x, true, [&](int64_t start, const auto& held, const LineSum<T>& line) {
           if (common == 0) return;
-          const double log_sum = std::log(line.sum);
+          const double log_sum = log_of<Stored>(line.sum);
           own.for_numbered(start, held, [&](int k, int64_t c) {
             if (c < view.classes)
               shares += common * view.weight(c) * (log_sum - static_cast<double>(held.of[k]));
           });
         });
     if (common > 0) own.merge(shares, [](double& into, double other) { into += other; });
-    finish(b, own, static_cast<T>(static_cast<double>(found.shift) + std::log(found.sum)), shares);
+    finish(b, own, static_cast<T>(static_cast<double>(found.shift) + log_of<Stored>(found.sum)), shares);
   }
 
  private:

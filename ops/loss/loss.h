@@ -2,10 +2,18 @@
 
 #include "pleat/core/tensor/tensor.h"
 
-/// Losses before any reduction: one number for each target, or for each element; differentiable. The losses
-/// that users call are in nn/loss.h. Weights are constants.
+/// Losses, one number for each target or for each element unless a reduction is asked for; differentiable.
+/// The losses that users call are in nn/loss.h. Weights are constants.
 
 namespace pleat {
+
+/// How the losses of single elements or targets are reduced.
+enum class Reduction {
+  none,       ///< not reduced: one for each element or target
+  mean,       ///< their mean; that of class losses is weighted
+  sum,        ///< their sum
+  batch_mean  ///< their sum divided by the size of the first dimension
+};
 
 struct ClassLossOptions {
   int64_t ignore_index = -100;
@@ -44,9 +52,11 @@ struct DistanceLoss {
 /// f(x - target), differentiable by both. `op` names the loss in errors and on the tape. Types are promoted;
 /// integers count as float32. Throws ShapeError unless the shapes are equal: a [N, 1] beside a [N] is more
 /// often a mistake than meant.
-Tensor distance_losses(const char* op, const Tensor& x, const Tensor& target, DistanceLoss loss);
+Tensor distance_losses(const char* op, const Tensor& x, const Tensor& target, DistanceLoss loss,
+                       Reduction reduction = Reduction::none);
 /// -(pos_weight t log p + (1 - t) log(1 - p)), p = sigmoid(x). Without overflow; differentiable by both;
 /// types and errors as above. `pos_weight` (undefined: 1) broadcasts.
-Tensor binary_cross_entropies(const Tensor& x, const Tensor& target, const Tensor& pos_weight);
+Tensor binary_cross_entropies(const Tensor& x, const Tensor& target, const Tensor& pos_weight,
+                              Reduction reduction = Reduction::none);
 
 }  // namespace pleat

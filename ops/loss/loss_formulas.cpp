@@ -8,8 +8,9 @@
 #include "pleat/ops/elementwise/activation.h"
 #include "pleat/ops/elementwise/kernels.h"
 #include "pleat/ops/elementwise/pointwise.h"
-#include "pleat/ops/loss/distance_sum.h"
 #include "pleat/ops/loss/loss.h"
+#include "pleat/ops/loss/pair_sum.h"
+#include "pleat/ops/reduce/reduce.h"
 
 namespace pleat {
 namespace {
@@ -19,8 +20,6 @@ template <class T>
 PLEAT_HOST_DEVICE T at_least(const T& x, Weak bound) {
   return where(x < bound.as<T>(), bound.as<T>(), x);
 }
-
-// Of a distance: the gradient by the target is the negative of that by x.
 
 struct Squared {
   template <class T>
@@ -74,10 +73,23 @@ struct Huber {
   }
 };
 
+/// Of logits; also with a weight of the positive part.
 struct BinaryCrossEntropy {
+  template <class T>
+  PLEAT_HOST_DEVICE T operator()(const T& x, const T& t) const {
+    return (1 - t) * x + softplus(-x);
+  }
   template <class T>
   PLEAT_HOST_DEVICE T operator()(const T& x, const T& t, const T& positive) const {
     return (1 - t) * x + ((positive - 1) * t + 1) * softplus(-x);
+  }
+  template <class T>
+  PLEAT_HOST_DEVICE T backward_first(const T& dy, const T& x, const T& t) const {
+    return dy * ((1 - t) - sigmoid(-x));
+  }
+  template <class T>
+  PLEAT_HOST_DEVICE T backward_second(const T& dy, const T& x, const T&) const {
+    return -(dy * x);
   }
 };
 struct BinaryCrossEntropyByInput {
@@ -90,6 +102,37 @@ struct BinaryCrossEntropyByTarget {
   template <class T>
   PLEAT_HOST_DEVICE T operator()(const T& dy, const T& x, const T& positive) const {
     return dy * (where(positive == 1, 0, (positive - 1) * softplus(-x)) - x);
+  }
+};
+
+/// 0 log 0 is 0.
+struct Divergence {
+  template <class T>
+  PLEAT_HOST_DEVICE T operator()(const T& x, const T& t) const {
+    return t * (log(where(t == 0, 1, t)) - x);
+  }
+  template <class T>
+  PLEAT_HOST_DEVICE T backward_first(const T& dy, const T&, const T& t) const {
+    return -(dy * t);
+  }
+  template <class T>
+  PLEAT_HOST_DEVICE T backward_second(const T& dy, const T& x, const T& t) const {
+    return dy * (log(where(t == 0, 1, t)) - x) + where(t == 0, 0, dy);
+  }
+};
+/// From the logarithm of the target.
+struct DivergenceOfLogarithm {
+  template <class T>
+  PLEAT_HOST_DEVICE T operator()(const T& x, const T& t) const {
+    return exp(t) * (t - x);
+  }
+  template <class T>
+  PLEAT_HOST_DEVICE T backward_first(const T& dy, const T&, const T& t) const {
+    return -(dy * exp(t));
+  }
+  template <class T>
+  PLEAT_HOST_DEVICE T backward_second(const T& dy, const T& x, const T& t) const {
+    return dy * exp(t) * (t - x + 1);
   }
 };
 
@@ -191,68 +234,73 @@ struct Focal {
 };
 
 template <class F>
-Tensor losses(const char* op, const Tensor& x, const Tensor& target, const F& formula) {
-  return pointwise(op, x, target, formula, Autocasts::to_float32);
-}
+concept HasGradientByTarget = requires(const F& f, float a) {
+  f.backward_second(a, a, a);
+};
 
-/// From the gradient of a sum of distances times `share`.
-template <class F>
-struct GradientOfDistance {
+/// From the gradient of a sum of losses times `share`.
+template <class F, bool by_target = false>
+struct GradientOfSum {
   F formula;
   Weak share;
 
   template <class T>
   PLEAT_HOST_DEVICE T operator()(const T& dy, const T& x, const T& t) const {
-    return formula.backward_first(dy * share, x, t);
+    if constexpr (by_target)
+      return formula.backward_second(dy * share, x, t);
+    else
+      return formula.backward_first(dy * share, x, t);
   }
 };
 
-template <class F>
-Tensor with_gradients(const Call& call, const char* op, const Tensor& y, const Tensor& x,
-                      const Tensor& target, const F& formula, double share) {
-  const GradientOfDistance<F> backward{formula, Weak(share)};
-  const auto gradients = [op, backward, x = saved(x), target = saved(target)](const Grads& dys,
-                                                                              const Needs& needs) -> Grads {
-    const std::array in{dys[0], *x, *target};
-    Tensor dx;
-    if (grad_enabled()) {
-      dx = backward(widened(in[0]), widened(in[1]), widened(in[2]));
-    } else {
-      const RecordOp range(op, "_backward", in[0], in[1], in[2]);
-      const DType dtype = ops::floating_result(promote(in[0].dtype(), promote(in[1].dtype(), in[2].dtype())));
-      dx = empty_as(std::span(in).subspan(1), in[1].shape(), dtype);
-      ops::map_into<ops::Floating>(op, dtype, dx, in, backward);
-    }
-    return {dx, needs[1] ? -dx : Tensor()};
-  };
-  return call.result(y, Derivative{{x, target}, gradients});
+/// Whether losses are added up in the pass that computes them.
+bool is_one_pass(const Tensor& x, const Tensor& target, Reduction reduction) {
+  return reduction != Reduction::none && x.device().is_cuda() && x.device() == target.device() &&
+         is_floating(x.dtype()) && is_floating(target.dtype()) &&
+         compute_dtype(promote(x.dtype(), target.dtype())) == float32 && x.numel() > 0;
 }
 
 template <class F>
-Tensor distances(const char* op, const Tensor& input, const Tensor& any_target, const F& formula) {
-  const Call call(op, {input, any_target}, {}, Autocasts::to_float32);
-  const Tensor &x = call.input(0), &target = call.input(1);
-  check_pair(op, x, target);
-  return with_gradients(call, op, ops::binary_floating(op, x, target, formula), x, target, formula, 1);
-}
-
-/// The sum of the distances, or their mean, on a GPU.
-template <class F>
-Tensor sum_of_distances(const char* op, const Tensor& input, const Tensor& any_target, const F& formula,
-                        bool mean) {
-  const Call call(op, {input, any_target}, {}, Autocasts::to_float32);
-  const Tensor &x = call.input(0), &target = call.input(1);
-  check_pair(op, x, target);
+Tensor sum_of_losses(const char* op, const Tensor& x, const Tensor& target, double share, const F& formula) {
   const Tensor a = x.is_dense() ? x : ops::copy(x);
   Tensor b = target;
   if (b.strides() != a.strides()) {
     b = empty_as(std::array{a}, a.shape(), target.dtype());
     ops::copy_into(b, target);
   }
-  const double share = mean ? 1 / static_cast<double>(x.numel()) : 1;
   const Tensor y = empty({}, {.dtype = promote(x.dtype(), target.dtype()), .device = x.device()});
   ops::sum_of_pairs(op, y, a, b, share, formula);
-  return with_gradients(call, op, y, x, target, formula, share);
+  return y;
+}
+
+template <class F>
+Tensor losses(const char* op, const Tensor& input, const Tensor& any_target, const F& formula,
+              Reduction reduction) {
+  check_pair(op, input, any_target);
+  const bool sums = with_cuda && is_one_pass(input, any_target, reduction);
+  const auto each = [&] {
+    const Call call(op, {input, any_target}, {}, Autocasts::to_float32);
+    const Tensor &x = call.input(0), &target = call.input(1);
+    double share = 1;
+    Tensor y;
+    if constexpr (with_cuda)
+      if (sums) {
+        if (reduction == Reduction::mean) share = 1 / static_cast<double>(x.numel());
+        if (reduction == Reduction::batch_mean && x.rank() > 0) share = 1 / static_cast<double>(x.size(0));
+        y = sum_of_losses(op, x, target, share, formula);
+      }
+    if (!sums) y = ops::binary_floating(op, x, target, formula);
+    const auto gradient = [&](const Tensor& of, const auto& backward) {
+      return grad_of(of, [op, backward, x = saved(x), target = saved(target)](const Tensor& dy) {
+        return detail::run_backward(op, backward, dy, *x, *target);
+      });
+    };
+    // That of a distance by the target is the negative of that by x.
+    constexpr bool own = HasGradientByTarget<F>;
+    return call.result(y, gradient(x, GradientOfSum<F>{formula, Weak(share)}),
+                       gradient(target, GradientOfSum<F, own>{formula, Weak(own ? share : -share)}));
+  };
+  return sums ? each() : reduced(each(), reduction);
 }
 
 /// Calls `f(formula)`.
@@ -274,61 +322,75 @@ Tensor with_formula(const DistanceLoss& loss, const F& f) {
 
 }  // namespace
 
+Tensor reduced(const Tensor& losses, Reduction reduction) {
+  switch (reduction) {
+    case Reduction::none:
+      return losses;
+    case Reduction::mean:
+      return mean(losses);
+    case Reduction::sum:
+      return sum(losses);
+    case Reduction::batch_mean:
+      break;
+  }
+  return sum(losses) / static_cast<double>(losses.rank() == 0 ? 1 : losses.size(0));
+}
+
 void check_pair(const char* op, const Tensor& input, const Tensor& target) {
   check<ShapeError>(input.shape() == target.shape(),
                     "{}: input and target must have one shape, got {} and {}; reshape or expand one of them",
                     op, input, target);
 }
 
-Tensor distance_losses(const char* op, const Tensor& x, const Tensor& target, DistanceLoss loss) {
-  return with_formula(loss, [&](const auto& formula) { return distances(op, x, target, formula); });
+Tensor distance_losses(const char* op, const Tensor& x, const Tensor& target, DistanceLoss loss,
+                       Reduction reduction) {
+  return with_formula(loss, [&](const auto& formula) { return losses(op, x, target, formula, reduction); });
 }
 
-Tensor sum_of_distance_losses(const char* op, const Tensor& x, const Tensor& target, DistanceLoss loss,
-                              bool mean) {
-  if constexpr (with_cuda)
-    if (x.device().is_cuda() && x.device() == target.device() && is_floating(x.dtype()) &&
-        is_floating(target.dtype()) && x.numel() > 0)
-      return with_formula(
-          loss, [&](const auto& formula) { return sum_of_distances(op, x, target, formula, mean); });
-  return {};
-}
-
-Tensor binary_cross_entropies(const Tensor& input, const Tensor& any_target, const Tensor& pos_weight) {
+Tensor binary_cross_entropies(const Tensor& input, const Tensor& any_target, const Tensor& pos_weight,
+                              Reduction reduction) {
   constexpr const char* op = "bce_with_logits";
+  if (!pos_weight.defined()) return losses(op, input, any_target, BinaryCrossEntropy{}, reduction);
   const Call call(op, {input, any_target, pos_weight}, {}, Autocasts::to_float32);
-  const Tensor &x = call.input(0), &target = call.input(1);
+  const Tensor &x = call.input(0), &target = call.input(1), &positive = call.input(2);
   check_pair(op, x, target);
   const DType dtype = ops::floating_result(promote(x.dtype(), target.dtype()));
-  const Tensor positive =
-      pos_weight.defined() ? call.input(2) : full({}, 1.0, {.dtype = dtype, .device = x.device()});
   const Tensor y = ops::binary_result(op, x, target, dtype);
   ops::map_into<ops::Floating>(op, dtype, y, std::array{x, target, positive}, BinaryCrossEntropy{});
-  return call.result(
-      y,
-      grad_of(x,
-              [x = saved(x), target = saved(target), positive = saved(positive)](const Tensor& dy) {
-                return detail::run_backward(op, BinaryCrossEntropyByInput{}, dy, *x, *target, *positive);
-              }),
-      grad_of(target, [x = saved(x), positive = saved(positive)](const Tensor& dy) {
-        return detail::run_backward(op, BinaryCrossEntropyByTarget{}, dy, *x, *positive);
-      }));
+  return reduced(
+      call.result(
+          y,
+          grad_of(x,
+                  [x = saved(x), target = saved(target), positive = saved(positive)](const Tensor& dy) {
+                    return detail::run_backward(op, BinaryCrossEntropyByInput{}, dy, *x, *target, *positive);
+                  }),
+          grad_of(target,
+                  [x = saved(x), positive = saved(positive)](const Tensor& dy) {
+                    return detail::run_backward(op, BinaryCrossEntropyByTarget{}, dy, *x, *positive);
+                  })),
+      reduction);
 }
 
-Tensor probability_cross_entropies(const Tensor& p, const Tensor& target) {
-  return losses("binary_cross_entropy", p, target, ProbabilityCrossEntropy{});
+Tensor divergences(const Tensor& x, const Tensor& target, bool log_target, Reduction reduction) {
+  if (!is_half(promote(x.dtype(), target.dtype())) && !is_one_pass(x, target, reduction)) return {};
+  return log_target ? losses("kl_div", x, target, DivergenceOfLogarithm{}, reduction)
+                    : losses("kl_div", x, target, Divergence{}, reduction);
 }
 
-Tensor soft_margin_losses(const Tensor& x, const Tensor& target) {
-  return losses("soft_margin_loss", x, target, SoftMargin{});
+Tensor probability_cross_entropies(const Tensor& p, const Tensor& target, Reduction reduction) {
+  return losses("binary_cross_entropy", p, target, ProbabilityCrossEntropy{}, reduction);
 }
 
-Tensor hinge_embedding_losses(const Tensor& x, const Tensor& target, double margin) {
-  return losses("hinge_embedding_loss", x, target, HingeEmbedding{Weak(margin)});
+Tensor soft_margin_losses(const Tensor& x, const Tensor& target, Reduction reduction) {
+  return losses("soft_margin_loss", x, target, SoftMargin{}, reduction);
 }
 
-Tensor focal_losses(const Tensor& x, const Tensor& target, double alpha, double gamma) {
-  return losses("sigmoid_focal_loss", x, target, Focal{Weak(alpha), Weak(gamma), alpha >= 0});
+Tensor hinge_embedding_losses(const Tensor& x, const Tensor& target, double margin, Reduction reduction) {
+  return losses("hinge_embedding_loss", x, target, HingeEmbedding{Weak(margin)}, reduction);
+}
+
+Tensor focal_losses(const Tensor& x, const Tensor& target, double alpha, double gamma, Reduction reduction) {
+  return losses("sigmoid_focal_loss", x, target, Focal{Weak(alpha), Weak(gamma), alpha >= 0}, reduction);
 }
 
 }  // namespace pleat

@@ -7,6 +7,7 @@
 #include "pleat/core/tensor/create.h"
 #include "pleat/ops/elementwise/kernels.h"
 #include "pleat/ops/elementwise/vector_power.h"
+#include "pleat/ops/norm/cuda/norm_cuda.h"
 #include "pleat/ops/reduce/kernels.h"
 #include "pleat/ops/reduce/reduce.h"
 
@@ -55,11 +56,21 @@ Tensor map(DType dtype, const std::array<Tensor, N>& in, const F& f) {
   return out;
 }
 
+/// Whether rows are what layer norm's kernels hold. Squares of float64 may have no room in it.
+bool are_held_rows(const Tensor& x) {
+  return x.device().is_cuda() && x.dtype() != float64 && x.size(1) <= longest_held_row;
+}
+
 }  // namespace
 
 RmsNormResult rms_norm_forward(const Tensor& x, const Tensor& weight, double eps) {
   const RecordOp range("rms_norm", x, weight);
   check_types<Floating>("rms_norm", x.dtype());
+  if constexpr (with_cuda)
+    if (are_held_rows(x)) {
+      const GroupNormResult of = group_norm_forward_cuda(x, weight, {}, {.eps = eps}, "rms_norm", false);
+      return {of.y, of.rstd};
+    }
   const DType compute = wide(x.dtype());
   const Tensor lengths = reduce_norm(cast(x, compute), 1, {.keepdim = true});
   const auto n = static_cast<double>(x.size(1));
@@ -71,6 +82,11 @@ RmsNormGrads rms_norm_backward(const Tensor& dy, const Tensor& x, const Tensor& 
                                bool need_input, bool need_weight) {
   const RecordOp range("rms_norm_backward", dy, x, weight);
   check_types<Floating>("rms_norm_backward", x.dtype());
+  if constexpr (with_cuda)
+    if (are_held_rows(x)) {
+      const GroupNormGrads of = group_norm_backward_cuda(dy, x, weight, {}, rrms, {}, need_input, "rms_norm");
+      return {of.x, need_weight && weight.defined() ? of.weight : Tensor()};
+    }
   const DType compute = rrms.dtype();
   RmsNormGrads grads;
   if (need_input) {

@@ -6,7 +6,8 @@ namespace pleat::ops {
 
 struct RmsNormResult {
   Tensor y;
-  Tensor rrms;  ///< [rows, 1]: 1 / sqrt(mean of x^2 + eps); float64 or, where x is not, float32
+  Tensor
+      rrms;  ///< [rows, 1]: 1 / sqrt(mean of x^2 + eps); float64 or, where x is not and on the CPU, float32
 };
 
 /// y = x / sqrt(mean of x^2 + eps) * weight, the mean over each row of x [rows, n] (Zhang and Sennrich, "Root

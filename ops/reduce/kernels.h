@@ -25,6 +25,9 @@ Tensor reduce_logsumexp(const Tensor& x, const Dims& dims, bool keepdim);
 VarMean reduce_moments(const char* op, const Tensor& x, const Dims& dims, const VarOptions& options,
                        bool root);
 
+/// factor g (x - mean) / degrees, where g and mean broadcast to x.
+Tensor moments_gradient(const Tensor& g, const Tensor& x, const Tensor& mean, double factor, double degrees);
+
 /// Whether any element is not 0; all, unless `is_any`.
 Tensor reduce_truth(const char* op, const Tensor& x, const Dims& dims, bool keepdim, bool is_any);
 

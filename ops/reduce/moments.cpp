@@ -114,6 +114,15 @@ struct VarianceAndMean {
   }
 };
 
+struct GradientFromMean {
+  double factor, degrees;
+
+  template <class T>
+  PLEAT_HOST_DEVICE T operator()(T g, T x, T mean) const {
+    return g * static_cast<T>(factor) / static_cast<T>(degrees) * (x - mean);
+  }
+};
+
 }  // namespace
 
 VarMean reduce_moments(const char* op, const Tensor& x, const Dims& dims, const VarOptions& options,
@@ -128,6 +137,14 @@ VarMean reduce_moments(const char* op, const Tensor& x, const Dims& dims, const 
         reduce_to_two(op, Moments<T>{}, plan, x, dtype, dtype, VarianceAndMean<T>{options.correction, root});
     return VarMean{var, mean};
   });
+}
+
+Tensor moments_gradient(const Tensor& g, const Tensor& x, const Tensor& mean, double factor, double degrees) {
+  const RecordOp range("moments_gradient", g, x);
+  const Tensor dx = empty_as(std::array{x}, x.shape(), promote(g.dtype(), x.dtype()));
+  map_into<Floating>("moments_gradient", dx.dtype(), dx, std::array{g, x, mean},
+                     GradientFromMean{factor, degrees});
+  return dx;
 }
 
 }  // namespace pleat::ops

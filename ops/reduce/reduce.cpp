@@ -82,7 +82,7 @@ class Spread {
   int64_t count_ = 1;
 };
 
-/// g -> g (x - mean) / (count - correction): half of the variance's derivative.
+/// g -> factor g (x - mean) / (count - correction), the variance's derivative for a factor of 2.
 class FromMean {
  public:
   FromMean(const Tensor& x, const Dims& dims, const VarOptions& options, const Tensor& mean)
@@ -92,11 +92,12 @@ class FromMean {
         x_(saved(x)),
         mean_(saved(mean)) {}
 
-  Tensor operator()(const Tensor& g) const {
+  Tensor operator()(const Tensor& g, double factor) const {
+    if (!grad_enabled())
+      return ops::moments_gradient(spread_.keepdim(g), *x_, spread_.keepdim(*mean_), factor, degrees_);
     // A graph of gradients must know that the mean depends on x.
     const Tensor x = widened(*x_);
-    const Tensor centre = grad_enabled() ? mean(x, dims_, true) : spread_.keepdim(*mean_);
-    return spread_(widened(g) / degrees_) * (x - centre);
+    return spread_(widened(g) * factor / degrees_) * (x - mean(x, dims_, true));
   }
 
  private:
@@ -255,7 +256,7 @@ Tensor var(const Tensor& input, const Dims& dims, VarOptions options) {
   const Tensor& x = call.input(0);
   const VarMean y = ops::reduce_moments("var", x, dims, options, false);
   return call.result(y.var, grad_of(x, [from_mean = FromMean(x, dims, options, y.mean)](const Tensor& dy) {
-                       return from_mean(dy * 2);
+                       return from_mean(dy, 2);
                      }));
 }
 
@@ -266,7 +267,7 @@ Tensor stddev(const Tensor& input, const Dims& dims, VarOptions options) {
   const auto [y, mean] = ops::reduce_moments("stddev", x, dims, options, true);
   return call.result(
       y, grad_of(x, [from_mean = FromMean(x, dims, options, mean), y = saved(y)](const Tensor& dy) {
-        return from_mean(widened(dy) / without_zeros(*y));
+        return from_mean(widened(dy) / without_zeros(*y), 1);
       }));
 }
 
@@ -278,7 +279,7 @@ VarMean var_mean(const Tensor& input, const Dims& dims, VarOptions options) {
   const auto backward = [spread = Spread(x, dims, "var_mean"),
                          from_mean = FromMean(x, dims, options, y.mean)](const Grads& dys,
                                                                          const Needs&) -> Grads {
-    return {from_mean(dys[0] * 2) + spread(spread.shared_out(dys[1]))};
+    return {from_mean(widened(dys[0]), 2) + spread(spread.shared_out(dys[1]))};
   };
   const std::vector<Tensor> recorded = call.results(std::vector<Tensor>{y.var, y.mean}, {{{x}, backward}});
   return {recorded[0], recorded[1]};

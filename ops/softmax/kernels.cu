@@ -8,7 +8,7 @@
 #include "pleat/ops/softmax/team_lines.h"
 
 /// A team of threads takes one line into its registers. Half types are computed in float32, sums are taken in
-/// float64.
+/// float64, but for what a thread adds up of half types.
 
 namespace pleat::ops {
 
@@ -25,7 +25,7 @@ struct SoftmaxLines {
     const OwnLine<T> own(lines, b, block);
     sum_exponentials(own, x, logarithm, [&](int64_t start, auto& held, const LineSum<T>& line) {
       const T scale = logarithm ? T(1) : static_cast<T>(1 / line.sum);
-      const T offset = logarithm ? static_cast<T>(std::log(line.sum)) : T(0);
+      const T offset = logarithm ? static_cast<T>(log_of<Stored>(line.sum)) : T(0);
       own.for_held(start, held, [&](int k) { held.of[k] = held.of[k] * scale - offset; });
       own.store(start, held, y);
     });

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstdint>
 #include <limits>
+#include <type_traits>
 
 #include "pleat/ops/softmax/team_lines.h"
 
@@ -19,6 +20,13 @@ __device__ T exp_of(T x) {
   if constexpr (sizeof(Stored) == 2) return __expf(x);
 #endif
   return std::exp(x);
+}
+
+/// Its inverse.
+template <class Stored>
+__device__ double log_of(double x) {
+  if constexpr (sizeof(Stored) == 2) return static_cast<double>(std::log(static_cast<float>(x)));
+  return std::log(x);
 }
 
 /// The sum of exp(x - shift) over a line, and the shift: the largest x, or 0 where all are -infinity.
@@ -47,12 +55,15 @@ __device__ LineSum<T> sum_exponentials(const OwnLine<T>& own, const Stored* x, b
     own.for_held(start, held, [&](int k) { largest = std::fmax(largest, held.of[k]); });
   };
   const auto raise = [&](int64_t start, auto& held) {
+    // Of half types float32 is exact enough for the few of a thread.
+    std::conditional_t<sizeof(Stored) == 2, T, double> sum = 0;
     own.for_held(start, held, [&](int k) {
       held.of[k] -= line.shift;
       const T e = exp_of<Stored>(held.of[k]);
-      line.sum += static_cast<double>(e);
+      sum += e;
       if (!logarithm) held.of[k] = e;
     });
+    line.sum += static_cast<double>(sum);
   };
   const auto finish = [&] {
     if (largest == infinity) {

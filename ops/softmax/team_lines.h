@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <initializer_list>
 #include <numeric>
+#include <type_traits>
 
 #include "pleat/core/base/checked_math.h"
 #include "pleat/core/kernels/block.h"
@@ -171,24 +172,27 @@ class OwnLine {
         held.of[k] = is_one ? staged().read(place(number)) : otherwise;
       });
     }
-    Vector<Stored, vector_width> raw[vectors];  // loads do not wait for each other
+    // Loads do not wait for each other; and a half type would be 0 first.
+    using Bits = std::conditional_t<sizeof(Stored) == 2, uint16_t, Stored>;
+    Vector<Bits, vector_width> raw[vectors];
     const Stored* const from = x + first_ + start * lines.inner.divisor();
     if (lines.access == Access::vectors) {
       for_vectors<vectors>(start, [&](int v) {
-        raw[v] = reinterpret_cast<const Vector<Stored, vector_width>*>(from)[v * lanes() + lane_];
+        raw[v] = reinterpret_cast<const Vector<Bits, vector_width>*>(from)[v * lanes() + lane_];
       });
     } else {
       const auto* at = reinterpret_cast<const std::byte*>(from + lane_ * lines.inner.divisor());
       const int64_t step = lanes() * lines.inner.divisor() * static_cast<int64_t>(sizeof(Stored));
       for_numbers<vectors>(start, [&](int k, int, bool is_one) {
         raw[k / width].lane[k % width] =
-            is_one ? *reinterpret_cast<const Stored*>(at) : convert<Stored>(otherwise);
+            is_one ? *reinterpret_cast<const Bits*>(at) : std::bit_cast<Bits>(convert<Stored>(otherwise));
         at += step;
       });
     }
     for_vectors<vectors>(start, [&](int v) {
       PLEAT_UNROLL
-      for (int j = 0; j < width; ++j) held.of[v * width + j] = convert<T>(raw[v].lane[j]);
+      for (int j = 0; j < width; ++j)
+        held.of[v * width + j] = convert<T>(std::bit_cast<Stored>(raw[v].lane[j]));
     });
   }
   /// The elements of a row that belong to those of every line, for instance its weights.

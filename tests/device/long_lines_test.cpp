@@ -2,8 +2,13 @@
 
 #include <functional>
 
+#include "pleat/core/tensor/create.h"
 #include "pleat/nn/loss.h"
+#include "pleat/ops/elementwise/activation.h"
 #include "pleat/ops/elementwise/arithmetic.h"
+#include "pleat/ops/elementwise/compare.h"
+#include "pleat/ops/elementwise/dropout.h"
+#include "pleat/ops/elementwise/select.h"
 #include "pleat/ops/norm/norm.h"
 #include "pleat/ops/reduce/reduce.h"
 #include "pleat/ops/reduce/scan.h"
@@ -110,14 +115,25 @@ TEST_CASE("device: softmax and cross entropy of lines of any length", "[device]"
 }
 
 // By vectors and without, of one block and of several, of tensors that lie differently.
-TEST_CASE("device: sums and means of distances", "[device]") {
+TEST_CASE("device: sums and means of losses of pairs", "[device]") {
   const auto losses_agree = [](const Tensor& x, const Tensor& t,
                                const std::function<Tensor(const Tensor&)>& view) {
     agrees({x, t},
            [&](const Tensors& all) {
-             const Tensor a = all[0], b = view(all[1]);
-             return Tensors{mse_loss(a, b), l1_loss(a, b, {Reduction::sum}),
-                            smooth_l1_loss(a, b, {.reduction = Reduction::sum}), huber_loss(a, b)};
+             const Tensor a = all[0], b = view(all[1]), p = sigmoid(b);
+             return Tensors{mse_loss(a, b),
+                            l1_loss(a, b, {Reduction::sum}),
+                            smooth_l1_loss(a, b, {.reduction = Reduction::batch_mean}),
+                            huber_loss(a, b),
+                            bce_with_logits(a, p),
+                            bce_with_logits(a, p, {.pos_weight = full_like(p, 2)}),
+                            binary_cross_entropy(sigmoid(a), p, {.reduction = Reduction::batch_mean}),
+                            kl_div(a, p),
+                            kl_div(a, p * where(b < 0, 0, 1), {.reduction = Reduction::sum}),
+                            kl_div(a, b, {.log_target = true, .reduction = Reduction::batch_mean}),
+                            soft_margin_loss(a, b),
+                            hinge_embedding_loss(a, b),
+                            sigmoid_focal_loss(a, p, {.reduction = Reduction::mean})};
            },
            {.differences = false});
   };
@@ -130,8 +146,22 @@ TEST_CASE("device: sums and means of distances", "[device]") {
   losses_agree(normal({84}, 1), normal({85}, 2), [](const Tensor& x) { return narrow(x, 0, 1, 84); });
 }
 
+// By vectors and without.
+TEST_CASE("device: dropout draws the same mask", "[device]") {
+  for (const int64_t n : {1, 3, 4, 37, 1024, 1030})
+    for (const int64_t start : {0, 1, 4}) {
+      CAPTURE(n, start);
+      agrees({normal({n + start})},
+             [&](const Tensors& t) {
+               Generator generator(5);
+               return dropout(narrow(t[0], 0, start, n), 0.3, true, generator);
+             },
+             {.differences = false});
+    }
+}
+
 // Rows in registers and longer ones, with parameters that have vectors and that have none.
-TEST_CASE("device: layer norm of rows of any length", "[device]") {
+TEST_CASE("device: layer norm and RMS norm of rows of any length", "[device]") {
   for (const int64_t n : {1, 5, 33, 64, 100, 1000, 8192, 8201}) {
     CAPTURE(n);
     agrees({normal({n < 100 ? 37 : 3, n}), normal({n + 1}, 2), normal({2 * n}, 3)},
@@ -139,6 +169,13 @@ TEST_CASE("device: layer norm of rows of any length", "[device]") {
              const Tensor weight = narrow(t[1], 0, 1, n), bias = select(reshape(t[2], {n, 2}), 1, 0);
              return Tensors{layer_norm(t[0], weight, bias, {.normalized_shape = {n}}),
                             layer_norm(t[0], {}, {}, {.normalized_shape = {n}})};
+           },
+           {.differences = false});
+    agrees({normal({n < 100 ? 37 : 3, n}), normal({n + 1}, 2)},
+           [&](const Tensors& t) {
+             const Tensor weight = narrow(t[1], 0, 1, n);
+             return Tensors{rms_norm(t[0], weight, {.normalized_shape = {n}, .eps = 1}),
+                            rms_norm(t[0], {}, {.normalized_shape = {n}, .eps = 1})};
            },
            {.differences = false});
   }

@@ -18,7 +18,7 @@ namespace {
 
 /// Group normalisation on the GPU. x, dy, y and dx lie as `view` says and are of one
 /// floating type; weight and bias [C] may be undefined; mean, variance and rstd are [N, groups] float64,
-/// dense.
+/// dense, the first two undefined where x is not centred.
 struct GroupNormCall {
   const char* op;
   ChannelView view;
@@ -53,9 +53,13 @@ struct Groups {
   }
 };
 
+static_assert(longest_held_row == int64_t{TeamLines::most_of<float>} * block_threads);
+
+double* data_or_null(const Tensor& t) { return t.defined() ? t.data<double>() : nullptr; }
+
 Statistics statistics_of(const GroupNormCall& call, int64_t joined) {
-  return {call.mean.data<double>(), call.rstd.data<double>(),        {call.weight, 1},
-          {call.bias, 0},           FastDivider(call.view.channels), FastDivider(joined)};
+  return {data_or_null(call.mean), call.rstd.data<double>(),        {call.weight, 1},
+          {call.bias, 0},          FastDivider(call.view.channels), FastDivider(joined)};
 }
 
 /// Of each channel of each image: sum of dy, and of dy (x - mean) rstd.
@@ -170,7 +174,7 @@ void forward(const GroupNormCall& call, double eps, const Tensor& variance, cons
         of.lines.are_held())
       return launch_blocks(
           call.op, device, of.lines.blocks(),
-          NormalizeLines<T, S>{of, eps, call.x.data<S>(), call.mean.data<double>(), variance.data<double>(),
+          NormalizeLines<T, S>{of, eps, call.x.data<S>(), data_or_null(call.mean), data_or_null(variance),
                                call.rstd.data<double>(), result.data<S>()});
   find_moments<T, S>(call, groups,
                      {eps, call.mean.data<double>(), variance.data<double>(), call.rstd.data<double>()});
@@ -263,14 +267,14 @@ void run_backward(const GroupNormCall& call, const Tensor& dy, const Tensor& dx,
 }  // namespace
 
 GroupNormResult group_norm_forward_cuda(const Tensor& x, const Tensor& weight, const Tensor& bias,
-                                        const GroupNormOptions& options, const char* op) {
+                                        const GroupNormOptions& options, const char* op, bool centred) {
   const Tensor dense = channel_dense(x);
   const TensorOptions statistics{.dtype = float64, .device = x.device()};
   const Shape shape{x.size(0), options.num_groups};
   if (x.numel() == 0)
     return {empty_like(dense), zeros(shape, statistics), zeros(shape, statistics), zeros(shape, statistics)};
-  const GroupNormResult result{empty_like(dense), empty(shape, statistics), empty(shape, statistics),
-                               empty(shape, statistics)};
+  GroupNormResult result{empty_like(dense), {}, {}, empty(shape, statistics)};
+  if (centred) result.mean = empty(shape, statistics), result.variance = empty(shape, statistics);
   run_forward({op, channel_view(dense), options.num_groups, dense, weight, bias, result.mean, result.rstd},
               options.eps, result.variance, result.y);
   return result;

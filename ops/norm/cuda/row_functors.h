@@ -151,7 +151,7 @@ struct ColumnSums {
   PLEAT_HOST_DEVICE Running begin(const Numbers&, int64_t) const { return {0, 0}; }
   PLEAT_HOST_DEVICE Raw load(int64_t vector) const {
     const int64_t group = rows.group(vector);
-    const double mean = rows.of.mean[group];
+    const double mean = rows.of.mean == nullptr ? 0 : rows.of.mean[group];
     const T shift = static_cast<T>(mean);
     return {load_pair<S, lanes>(dy, x, vector), shift, static_cast<T>(mean - static_cast<double>(shift)),
             static_cast<T>(rows.of.rstd[group])};

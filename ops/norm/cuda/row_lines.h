@@ -14,7 +14,7 @@
 namespace pleat::ops {
 
 /// The groups of rows as lines, and the parameters of their elements: dense, of the type computed in or of
-/// that stored, or null.
+/// that stored, or null. Where `mean` is null it counts as 0: what rows are in RMS norm.
 struct NormLines {
   TeamLines lines;
   const std::byte* weight;
@@ -57,8 +57,10 @@ struct NormalizeLines {
     HeldLine<T> held;
     own.load(0, held, x, T(0));
     double sum = 0;
-    own.for_held(0, held, [&](int k) { sum += static_cast<double>(held.of[k]); });
-    own.merge(sum, add);
+    if (mean != nullptr) {
+      own.for_held(0, held, [&](int k) { sum += static_cast<double>(held.of[k]); });
+      own.merge(sum, add);
+    }
     const double middle = sum / n;
     // The mean in two parts: the second is what rounding to T cuts off the first.
     const T shift = static_cast<T>(middle), rest = static_cast<T>(middle - static_cast<double>(shift));
@@ -70,9 +72,11 @@ struct NormalizeLines {
     own.merge(squares, add);
     const double spread = 1 / std::sqrt(squares / n + eps);
     if (own.is_first()) {
-      mean[own.line] = middle;
-      variance[own.line] = squares / n;
       rstd[own.line] = spread;
+      if (mean != nullptr) {
+        mean[own.line] = middle;
+        variance[own.line] = squares / n;
+      }
     }
     const T scale = static_cast<T>(spread);
     own.for_held(0, held, [&](int k) { held.of[k] *= scale; });
@@ -97,24 +101,28 @@ struct NormalizeBackwardLines {
 
   __device__ void operator()(int64_t b, const Block& block) const {
     const OwnLine<T> own(of.lines, b, block);
-    const double middle = own.exists() ? mean[own.line] : 0, spread = own.exists() ? rstd[own.line] : 0;
+    const double middle = mean != nullptr && own.exists() ? mean[own.line] : 0,
+                 spread = own.exists() ? rstd[own.line] : 0;
     const T shift = static_cast<T>(middle);
     HeldLine<T> g, held;
     own.load(0, g, dy, T(0));
     own.load(0, held, x, T(0));
     of.template for_parameters<S>(own, of.weight, of.weight_type,
                                   [&](int k, T weight) { g.of[k] *= weight; });
+    const T scale = static_cast<T>(spread);
     GradientState sums;
     own.for_held(0, g, [&](int k) {
-      held.of[k] -= shift;
+      held.of[k] = (held.of[k] - shift) * scale;
       sums.dy += static_cast<double>(g.of[k]);
       sums.dy_x += static_cast<double>(g.of[k] * held.of[k]);
     });
     own.merge(sums, [](GradientState& into, const GradientState& other) { into.merge(other); });
-    const double cut = static_cast<double>(shift) - middle;
-    const auto k = gradient_numbers<T>(middle, spread, 1, sums.dy, (sums.dy_x + cut * sums.dy) * spread,
-                                       static_cast<double>(of.lines.size));
-    own.for_held(0, g, [&](int i) { g.of[i] = g.of[i] * k.scale - held.of[i] * k.slope - k.offset; });
+    if (mean == nullptr) sums.dy = 0;
+    const double factor = spread / static_cast<double>(of.lines.size);
+    const double cut = (static_cast<double>(shift) - middle) * spread;
+    const double slope = (sums.dy_x + cut * sums.dy) * factor;
+    const T part = static_cast<T>(slope), offset = static_cast<T>(sums.dy * factor + slope * cut);
+    own.for_held(0, g, [&](int k) { g.of[k] = g.of[k] * scale - held.of[k] * part - offset; });
     own.store(0, g, dx);
   }
 };

@@ -438,6 +438,17 @@ const std::vector<Row>& rows() {
          return Call{{s.rows({60, 1000}), s.rows({60, 1000})},
                      [](const Tensors& x) { return Tensors{bce_with_logits(x[0], x[1])}; }};
        }},
+      {"binary_cross_entropy", false,
+       [](const Setting& s) {
+         return Call{{sigmoid(s.rows({60, 1000})), sigmoid(s.rows({60, 1000}))},
+                     [](const Tensors& x) { return Tensors{binary_cross_entropy(x[0], x[1])}; }};
+       }},
+      {"sigmoid_focal_loss, mean", false,
+       [](const Setting& s) {
+         return Call{{s.rows({60, 1000}), sigmoid(s.rows({60, 1000}))}, [](const Tensors& x) {
+                       return Tensors{sigmoid_focal_loss(x[0], x[1], {.reduction = Reduction::mean})};
+                     }};
+       }},
       {"smooth_l1_loss", false,
        [](const Setting& s) {
          return Call{{s.rows(row_shape), s.rows(row_shape)},

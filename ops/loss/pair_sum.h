@@ -7,7 +7,6 @@
 #include "pleat/core/base/checked_math.h"
 #include "pleat/core/kernels/block_counters.h"
 #include "pleat/core/tensor/create.h"
-#include "pleat/ops/elementwise/types.h"
 
 #if PLEAT_COMPILES_KERNELS
 #include "pleat/core/kernels/block.h"
@@ -18,8 +17,8 @@
 
 namespace pleat::ops {
 
-/// y [] = share times the sum of formula(x, t) over the elements of dense tensors of the same strides, summed
-/// in float64. On CUDA alone.
+/// y [] = share times the sum of formula(x, t) over the elements of dense tensors of the same strides,
+/// computed in float32 and summed in float64. On CUDA alone.
 template <class F>
 void sum_of_pairs(const char* op, const Tensor& y, const Tensor& x, const Tensor& t, double share,
                   const F& formula);
@@ -27,7 +26,7 @@ void sum_of_pairs(const char* op, const Tensor& y, const Tensor& x, const Tensor
 #if PLEAT_COMPILES_KERNELS
 
 /// Blocks that each add up every so many vectors of pairs; the last one adds up their sums.
-template <class T, class F>
+template <class F>
 struct PairSums {
   F formula;
   const std::byte* x;
@@ -51,7 +50,7 @@ struct PairSums {
     if (by_vectors) {
       constexpr int64_t width = vector_width;
       for (; (i + 1) * width <= n; i += step) {
-        T a[vector_width], c[vector_width];
+        float a[vector_width], c[vector_width];
         load_vector(a, x, i * width, x_type);
         load_vector(c, t, i * width, t_type);
         PLEAT_UNROLL
@@ -60,7 +59,7 @@ struct PairSums {
       i = n / width * width + b * block_threads + block.thread();
     }
     for (; i < n; i += step)
-      sum += static_cast<double>(formula(load_as<T>(x, i, x_type), load_as<T>(t, i, t_type)));
+      sum += static_cast<double>(formula(load_as<float>(x, i, x_type), load_as<float>(t, i, t_type)));
     block.combine(sum, all, add);
     if (block.thread() == 0) sums[b] = sum;
     if (!block.last_of(counter, blocks)) return;
@@ -78,18 +77,16 @@ void sum_of_pairs(const char* op, const Tensor& y, const Tensor& x, const Tensor
   const int64_t n = x.numel();
   const int64_t blocks = std::clamp<int64_t>(n / (thread_elements * block_threads), 1, enough_blocks);
   const Tensor sums = empty({blocks}, {.dtype = float64, .device = x.device()});
-  Floating::dispatch(compute_dtype(promote(x.dtype(), t.dtype())), [&]<class T>(Type<T>) {
-    const auto has_vectors = [](const Tensor& of) {
-      return moves_vectors_of<T>(of.dtype()) &&
-             reinterpret_cast<std::uintptr_t>(of.raw()) %
-                     static_cast<std::uintptr_t>(vector_width * size_of(of.dtype())) ==
-                 0;
-    };
-    launch_blocks(op, x.device(), blocks,
-                  PairSums<T, F>{formula, x.raw(), t.raw(), x.dtype(), t.dtype(), n, blocks,
-                                 has_vectors(x) && has_vectors(t), share, sums.data<double>(),
-                                 block_counters(x.device()), y.raw(), y.dtype()});
-  });
+  const auto has_vectors = [](const Tensor& of) {
+    return moves_vectors_of<float>(of.dtype()) &&
+           reinterpret_cast<std::uintptr_t>(of.raw()) %
+                   static_cast<std::uintptr_t>(vector_width * size_of(of.dtype())) ==
+               0;
+  };
+  launch_blocks(op, x.device(), blocks,
+                PairSums<F>{formula, x.raw(), t.raw(), x.dtype(), t.dtype(), n, blocks,
+                            has_vectors(x) && has_vectors(t), share, sums.data<double>(),
+                            block_counters(x.device()), y.raw(), y.dtype()});
 }
 
 #endif
