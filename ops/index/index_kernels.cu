@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <cstring>
 #include <initializer_list>
+#include <span>
 #include <type_traits>
 #include <vector>
 
@@ -204,8 +205,7 @@ int bits_of(int64_t limit) {
   return static_cast<int>(std::bit_width(static_cast<uint64_t>(limit < 1 ? 1 : limit)));
 }
 
-template <class T>
-std::vector<T> without(std::vector<T> values, std::size_t dim) {
+Shape without(Shape values, std::size_t dim) {
   values.erase(values.begin() + static_cast<std::ptrdiff_t>(dim));
   return values;
 }
@@ -371,7 +371,7 @@ Tensor places_cuda(const char* op, const Tensor& flags) {
 }
 
 void coordinates_cuda(const char* op, const Tensor& places, const Shape& shape, const Tensor& y) {
-  const HostArray<int64_t> sizes(shape, y.device());
+  const HostArray<int64_t> sizes(std::span<const int64_t>(shape), y.device());
   launch_indices(op, y.device(), y.numel(),
                  Coordinate{FastDivider(static_cast<int64_t>(shape.size())), sizes.data(),
                             places.data<int64_t>(), y.data<int64_t>()});

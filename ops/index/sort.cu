@@ -70,9 +70,8 @@ struct TakeOrdered {
 };
 
 /// With the dimension `dim` as the last one.
-template <class T>
-std::vector<T> moved_last(std::vector<T> values, std::size_t dim) {
-  const T value = values[dim];
+Shape moved_last(Shape values, std::size_t dim) {
+  const int64_t value = values[dim];
   values.erase(values.begin() + static_cast<std::ptrdiff_t>(dim));
   values.push_back(value);
   return values;

@@ -172,10 +172,12 @@ TEST_CASE("derivatives over the range of a type: losses of elements", "[op_cases
   using Loss = Tensor (*)(const Tensor& x, const Tensor& target);
   const std::vector<std::pair<std::string, Loss>> losses{
       {"bce_with_logits", [](const Tensor& x, const Tensor& t) { return binary_cross_entropies(x, t, {}); }},
-      {"soft_margin_loss", soft_margin_losses},
+      {"soft_margin_loss",
+       [](const Tensor& x, const Tensor& t) { return soft_margin_losses(x, t, Reduction::none); }},
       {"hinge_embedding_loss",
-       [](const Tensor& x, const Tensor& t) { return hinge_embedding_losses(x, t, 1); }},
-      {"sigmoid_focal_loss", [](const Tensor& x, const Tensor& t) { return focal_losses(x, t, 0.25, 2); }}};
+       [](const Tensor& x, const Tensor& t) { return hinge_embedding_losses(x, t, 1, Reduction::none); }},
+      {"sigmoid_focal_loss",
+       [](const Tensor& x, const Tensor& t) { return focal_losses(x, t, 0.25, 2, Reduction::none); }}};
   for (const auto& [name, loss] : losses)
     for (const double target : {-1.0, 0.0, 0.25, 1.0}) DYNAMIC_SECTION(name << ", target " << target) {
         const Function call = [f = loss, target](const Tensors& x) {
