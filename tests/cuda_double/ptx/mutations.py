@@ -52,7 +52,7 @@ MUTATIONS = [
     Mutation("joint_norm_barrier", "6Powers", "bar.sync", 2, "", "", CLIP),
     Mutation("image_barrier", "AdjustedImage", "bar.sync", 2, "", "", "device: images are changed alike,colours*"),
     Mutation("unfold_barrier", "UnfoldTiles", "bar.sync", 2, "", "", COLUMNS),
-    Mutation("depthwise_barrier", "DepthwiseTiles", "bar.sync", 2, "", "", CONV),
+    Mutation("depthwise_barrier", "DepthwiseTiles", "bar.sync", 1, "", "", CONV),
     Mutation("depthwise_weights_barrier", "DepthwiseWeightTiles", "bar.sync", 4, "", "", CONV),
     Mutation("rows_barrier", "MapRows", "bar.sync", 6, "", "", "devices: pool"),
     Mutation("copy_barrier", "CopyTiles", "bar.sync", 1, "", "", COPY),
@@ -71,7 +71,7 @@ MUTATIONS = [
     Mutation("max_pool_greater", "MaxPoolForwardIfi", "setp.le.f", 9, "le", "ge", "devices: pool"),
     Mutation("group_guard", "ReduceGroups", "@%p", 4, "@%p", "@!%p", NORM),
     Mutation("pad_inside", "10PadElement", "@%p", 4, "@%p", "@!%p", "padding*"),
-    Mutation("depthwise_inside", "DepthwiseTiles", "@%p", 10, "@%p", "@!%p", CONV),
+    Mutation("depthwise_inside", "DepthwiseTiles", "@%p", 14, "@%p", "@!%p", CONV),
     # a store or a load moved
     Mutation("sum_store", "4PlusEfJ", "st.global", 11, "],", "+16],", "devices: arithmetic"),
     Mutation("unfold_store", "UnfoldTilesIjE", "st.global", 5, "],", "+4],", COLUMNS),
