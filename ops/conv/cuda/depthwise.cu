@@ -61,7 +61,7 @@ struct DepthwiseWeightTiles : DepthwiseBase<T, width> {
         tiles_of_channel(plan.tiles() / ceil_div(plan.size[channel], plan.tile[channel])),
         tiles_of_part(ceil_div(tiles_of_channel, parts)),
         size(sums.problem.out_channels * sums.problem.taps()),
-        chunks(ceil_div(taps, taps_at_once)),
+        chunks((taps + taps_at_once - 1) / taps_at_once),
         all_jobs(chunks * tile[channel].divisor()),
         column(static_cast<uint32_t>(plan.column())),
         pitch(static_cast<uint32_t>(plan.apart(plan.tile[out_w] * plan.column()))),

@@ -163,7 +163,7 @@ struct DepthwiseBase : ImageTiles<T> {
       uint32_t d = phases[0].divide(phase_d);
       const uint32_t n = tile[out_d].divide(d);
       // The first row may not be there, nor the last.
-      h = h * group_rows + (result_number(1, at, 0, phase_h) < results[1] ? 0 : 1);
+      h = h * uint32_t{group_rows} + (result_number(1, at, 0, phase_h) < results[1] ? 0 : 1);
       uint32_t end = std::min(at.count[out_h], h + uint32_t{group_rows});
       if (h < end && result_number(1, at, end - 1, phase_h) >= results[1]) --end;
       const bool is_there = n < at.count[image] && d < at.count[out_d] && h < end &&
