@@ -41,7 +41,7 @@ struct ConvProblem {
   bool bias = false;  ///< whether the forward pass adds one
 
   bool operator==(const ConvProblem&) const = default;
-  std::size_t hash() const;
+  std::size_t hash() const;  ///< equal for equal problems; of their sizes
 
   constexpr int64_t group_in() const { return in_channels / groups; }
   constexpr int64_t group_out() const { return out_channels / groups; }
