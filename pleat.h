@@ -100,6 +100,7 @@
 #include "pleat/nn/summary.h"
 #include "pleat/nn/transformer.h"
 #include "pleat/nn/upsample.h"
+#include "pleat/inference/inference.h"
 #include "pleat/onnx/export.h"
 #include "pleat/ops/attention/attention.h"
 #include "pleat/ops/conv/conv.h"

@@ -5,7 +5,7 @@ include(CMakePackageConfigHelpers)
 
 # A header that says so in its first five lines is private (tests/include_rule.cmake keeps public headers free of it).
 file(GLOB_RECURSE pleat_headers CONFIGURE_DEPENDS RELATIVE ${PROJECT_SOURCE_DIR}
-  core/*.h ops/*.h autograd/*.h nn/*.h io/*.h data/*.h profile/*.h plot/*.h models/*.h onnx/*.h train/*.h dist/*.h)
+  core/*.h ops/*.h autograd/*.h nn/*.h io/*.h data/*.h profile/*.h plot/*.h models/*.h onnx/*.h inference/*.h train/*.h dist/*.h)
 file(GLOB pleat_umbrella CONFIGURE_DEPENDS RELATIVE ${PROJECT_SOURCE_DIR} pleat.h)
 foreach(header IN LISTS pleat_umbrella pleat_headers)
   file(STRINGS ${PROJECT_SOURCE_DIR}/${header} head LIMIT_COUNT 5)

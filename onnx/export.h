@@ -41,7 +41,7 @@ void export_onnx(const std::filesystem::path& file, nn::Module& net, const Tenso
 /// The same of a function of several inputs and outputs that calls `net`, the owner of its parameters:
 ///
 ///   export_onnx("lstm.onnx", lstm, {x, h, c}, [&](const auto& in) {
-///     const nn::RecurrentResult y = lstm.forward(in[0], {.h = in[1], .c = in[2]});
+///     const RecurrentResult y = lstm.forward(in[0], {.h = in[1], .c = in[2]});
 ///     return std::vector{y.output, y.h, y.c};
 ///   }, {.batch_dims = 1});
 void export_onnx(const std::filesystem::path& file, nn::Module& net, const std::vector<Tensor>& examples,

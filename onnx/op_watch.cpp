@@ -112,6 +112,7 @@ void OpWatch::begin(std::string_view name, std::span<const Tensor* const> inputs
     frame.inputs.push_back({*input, input->version(), depends_(*input)});
     frame.reads = frame.reads || frame.inputs.back().depends;
   }
+  if (open_.empty() && frame.reads && (name == "item" || name == "to_vector")) reads_numbers_ = true;
   frame.first_id = next_tensor_id();
   open_.push_back(std::move(frame));
 }

@@ -28,6 +28,8 @@ class OpWatch {
   void saw_call();
   /// How many raw functions are running.
   std::size_t depth() const { return open_.size(); }
+  /// Whether the program has read elements of a tensor that depends on the trace.
+  bool reads_numbers() const { return reads_numbers_; }
   /// The function that made or changed a tensor that no call has reported.
   std::optional<std::string> maker_of(const Tensor& tensor) const;
 
@@ -58,6 +60,7 @@ class OpWatch {
   };
 
   std::function<bool(const Tensor&)> depends_;
+  bool reads_numbers_ = false;
   std::vector<Frame> open_;
   std::vector<Made> made_;
   std::vector<Changed> changed_;

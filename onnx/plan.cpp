@@ -173,6 +173,28 @@ std::set<int> values_read(const Trace& trace) {
 
 }  // namespace
 
+Trace trace_of(const Plan& plan, int64_t batch) {
+  const auto sizes_of = [batch](const SizeList& list) {
+    std::vector<int64_t> sizes;
+    for (const Size& size : list) sizes.push_back(size.at(batch));
+    return sizes;
+  };
+  Trace trace = plan.trace;
+  for (std::size_t v = 0; v < trace.values.size(); ++v)
+    if (std::any_of(plan.shapes[v].begin(), plan.shapes[v].end(), [](const Size& s) { return !s.fixed(); }))
+      trace.values[v].tensor = repeated(trace.values[v].tensor, sizes_of(plan.shapes[v]));
+  for (std::size_t c = 0; c < trace.calls.size(); ++c)
+    for (Attribute& attribute : trace.calls[c].attributes) {
+      const auto found = plan.numbers[c].find(std::string(attribute.name));
+      if (found == plan.numbers[c].end()) continue;
+      if (std::holds_alternative<int64_t>(attribute.value))
+        attribute.value = found->second.at(0).at(batch);
+      else
+        attribute.value = sizes_of(found->second);
+    }
+  return trace;
+}
+
 Plan make_plan(nn::Module* net, const Function& function, const std::vector<Tensor>& inputs,
                const std::vector<int64_t>& batch_dims) {
   Plan plan;

@@ -18,6 +18,7 @@ struct Size {
   int64_t offset = 0;
 
   bool fixed() const { return scale == 0; }
+  int64_t at(int64_t batch) const { return scale * batch + offset; }
   bool operator==(const Size&) const = default;
 };
 using SizeList = std::vector<Size>;
@@ -30,6 +31,9 @@ struct Plan {
   int batch_input = -1;
   int64_t batch_dim = 0;
 };
+
+/// The trace as it is for another size of the batch.
+Trace trace_of(const Plan& plan, int64_t batch);
 
 /// `batch_dims`: the dimension of each input that is the batch, or -1; empty: the batch is fixed. Throws
 /// ValueError where a run differs from the others in more than sizes.

@@ -9,6 +9,7 @@
 #include "pleat/autograd/grad_mode.h"
 #include "pleat/core/base/format.h"
 #include "pleat/core/tensor/copy.h"
+#include "pleat/core/tensor/create.h"
 #include "pleat/onnx/functions.h"
 #include "pleat/onnx/op_watch.h"
 
@@ -38,6 +39,11 @@ bool is_raw(std::string_view function) {
   return std::find(names.begin(), names.end(), function) != names.end();
 }
 
+/// As much of a result as its shape and type: all results of a run would take much memory.
+Tensor without_elements(const Tensor& t) {
+  return repeated(empty({1}, {.dtype = t.dtype(), .device = t.device()}), t.shape());
+}
+
 class Tracer final : public CallObserver, public nn::ForwardObserver {
  public:
   Tracer(nn::Module* net, const std::vector<Tensor>& inputs)
@@ -65,6 +71,10 @@ class Tracer final : public CallObserver, public nn::ForwardObserver {
                         "export_onnx: the forward has changed {} in place, as in training; export in "
                         "evaluation mode",
                         result_.values[static_cast<std::size_t>(known.value)].name);
+    result_.reads_numbers = watch_.reads_numbers();
+    known_.clear();
+    for (Value& value : result_.values)
+      if (value.kind == Value::Kind::result) value.tensor = without_elements(value.tensor);
     return std::move(result_);
   }
 
@@ -204,6 +214,10 @@ class Tracer final : public CallObserver, public nn::ForwardObserver {
 };
 
 }  // namespace
+
+Tensor repeated(const Tensor& tensor, const Shape& shape) {
+  return tensor.as_strided(shape, Strides(shape.size(), 0), tensor.offset());
+}
 
 std::string Call::where() const { return module.empty() ? function : function + " in " + module; }
 

@@ -22,7 +22,7 @@ struct Value {
     result     ///< of a call
   };
   Kind kind;
-  Tensor tensor;     ///< of a constant a copy
+  Tensor tensor;     ///< of a constant a copy; of a result its shape and type alone, see `repeated`
   std::string name;  ///< of state
 };
 
@@ -41,7 +41,12 @@ struct Trace {
   std::vector<Value> values;
   std::vector<Call> calls;
   std::vector<int> inputs, outputs;
+  /// Whether the function has read elements of what depends on inputs or state, which it may decide by.
+  bool reads_numbers = false;
 };
+
+/// The first element of a tensor in a shape that takes no memory.
+Tensor repeated(const Tensor& tensor, const Shape& shape);
 
 /// Runs `function(inputs)`, off the tape. `net` gives names to its tensors and modules; it may be null.
 /// Throws ValueError where a result would depend on a function that cannot be seen.

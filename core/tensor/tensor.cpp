@@ -178,6 +178,7 @@ void Tensor::set_data(const Tensor& other) const {
 
 template <class T>
 std::vector<T> Tensor::to_vector() const {
+  const RecordOp range("to_vector", *this);
   const Tensor plain = ops::to_format(ops::to_device(*this, Device()), MemoryFormat::contiguous);
   const auto n = static_cast<std::size_t>(plain.numel());
   std::vector<T> values(n);

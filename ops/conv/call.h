@@ -39,6 +39,26 @@ ConvCall backward_weight_call(const Tensor& dy, const Tensor& x, const Shape& we
 /// The problem as an implementation sees it: in its type and layout, reduced where the layout allows.
 ConvProblem solved_problem(const ConvProblem& problem, const ConvImplementation& implementation);
 
+/// The tensors of a problem as an implementation takes them: in its type and layout, with five dimensions.
+struct ConvOperands {
+  ConvOperands(const ConvProblem& given, const ConvImplementation& implementation);
+
+  Tensor input(const Tensor& t) const;
+  Tensor weight(const Tensor& t) const;
+  Tensor output(const Tensor& t) const;
+  Tensor bias(const Tensor& t) const;
+  /// A result to be written, in the shape of the given problem.
+  Tensor make(const Shape& shape) const;
+
+  ConvProblem problem;  ///< solved_problem
+  ConvLayout layout;
+  MemoryFormat format;
+
+ private:
+  /// `reduced`: the sizes there.
+  Tensor operand(const Tensor& t, const Shape& reduced) const;
+};
+
 /// The implementation for a call: with the policy's `benchmark` the fastest, of the requested one the fastest
 /// plan; else what Implementations::get gives.
 std::shared_ptr<const ConvImplementation> choose(const ConvCall& call);

@@ -57,13 +57,6 @@ bool lie_alike(const Tensor& a, const Tensor& b) {
   return a.dtype() == b.dtype() && a.shape() == b.shape() && a.strides() == b.strides();
 }
 
-/// A tensor of the caller's as the implementation takes it, `reduced` being its sizes there.
-Tensor operand(const Tensor& t, const Shape& reduced, DType dtype, ConvLayout layout, MemoryFormat format) {
-  const Tensor typed = cast(t, dtype);
-  if (layout == ConvLayout::strided) return five_dims(typed);
-  return with_sizes(to_format(typed, format), reduced, format);
-}
-
 }  // namespace
 
 const char* conv_name(const Shape& weight) {
@@ -76,6 +69,31 @@ ConvProblem solved_problem(const ConvProblem& problem, const ConvImplementation&
   if (!implementation.takes(problem.dtype)) solved.dtype = compute_dtype(problem.dtype);
   const ConvLayout layout = implementation.layout(problem);
   return layout == ConvLayout::strided ? solved : simplify(solved, written_format(problem, layout));
+}
+
+ConvOperands::ConvOperands(const ConvProblem& given, const ConvImplementation& implementation)
+    : problem(solved_problem(given, implementation)),
+      layout(implementation.layout(given)),
+      format(written_format(given, layout)) {}
+Tensor ConvOperands::operand(const Tensor& t, const Shape& reduced) const {
+  const Tensor typed = cast(t, problem.dtype);
+  if (layout == ConvLayout::strided) return five_dims(typed);
+  return with_sizes(to_format(typed, format), reduced, format);
+}
+Tensor ConvOperands::input(const Tensor& t) const {
+  return operand(t, shape5(problem.batch, problem.in_channels, problem.input));
+}
+Tensor ConvOperands::weight(const Tensor& t) const {
+  return operand(t, shape5(problem.out_channels, problem.group_in(), problem.kernel));
+}
+Tensor ConvOperands::output(const Tensor& t) const {
+  return operand(t, shape5(problem.batch, problem.out_channels, problem.output));
+}
+Tensor ConvOperands::bias(const Tensor& t) const {
+  return t.defined() ? to_format(cast(t, problem.dtype), MemoryFormat::contiguous) : Tensor();
+}
+Tensor ConvOperands::make(const Shape& shape) const {
+  return empty(shape, {.dtype = problem.dtype, .device = problem.device, .format = format});
 }
 
 bool ConvCall::is_empty() const {
@@ -105,24 +123,9 @@ std::shared_ptr<const ConvImplementation> ConvCall::implementation(const std::st
 
 Tensor ConvCall::run(const ConvImplementation& implementation) const {
   const PrecisionScope precision(problem.precision);  // for the matrix products inside
-  const ConvProblem solved = solved_problem(problem, implementation);
-  const ConvLayout layout = implementation.layout(problem);
-  const MemoryFormat format = written_format(problem, layout);
-  const auto as_operand = [&](const Tensor& t, const Shape& reduced) {
-    return operand(t, reduced, solved.dtype, layout, format);
-  };
-  const auto as_input = [&](const Tensor& t) {
-    return as_operand(t, shape5(solved.batch, solved.in_channels, solved.input));
-  };
-  const auto as_weight = [&](const Tensor& t) {
-    return as_operand(t, shape5(solved.out_channels, solved.group_in(), solved.kernel));
-  };
-  const auto as_output = [&](const Tensor& t) {
-    return as_operand(t, shape5(solved.batch, solved.out_channels, solved.output));
-  };
-  const auto make = [&](const Shape& shape) {
-    return empty(shape, {.dtype = solved.dtype, .device = problem.device, .format = format});
-  };
+  const ConvOperands as(problem, implementation);
+  const ConvProblem& solved = as.problem;
+  const MemoryFormat format = as.format;
   // Whether the result stays as the implementation writes it.
   const bool is_final = solved.dtype == problem.dtype && problem.result_format.value_or(format) == format;
   // A simplified problem may have columns of pixels for channels.
@@ -130,13 +133,11 @@ Tensor ConvCall::run(const ConvImplementation& implementation) const {
   Tensor result;
   switch (pass) {
     case ConvPass::forward: {
-      result = make(problem.output_shape());
+      result = as.make(problem.output_shape());
       if (is_empty()) break;
-      const Tensor own_w = as_weight(w), y = as_output(result);
-      const Tensor own_bias =
-          bias.defined() ? to_format(cast(bias, solved.dtype), MemoryFormat::contiguous) : Tensor();
+      const Tensor own_w = as.weight(w), y = as.output(result), own_bias = as.bias(bias);
       const auto fused = [&](const Tensor& from) {
-        return implementation.fused_forward(solved, as_input(from), own_w, own_bias, y, *fusion);
+        return implementation.fused_forward(solved, as.input(from), own_w, own_bias, y, *fusion);
       };
       if (fusion != nullptr) fusion->wants_moments &= is_final;
       if (fusion != nullptr && fusion->by != nullptr) {
@@ -145,30 +146,30 @@ Tensor ConvCall::run(const ConvImplementation& implementation) const {
       }
       const Tensor& input = fusion != nullptr && fusion->input.defined() ? fusion->input : x;
       if (fusion == nullptr || !fusion->wants_moments || !fused(input))
-        implementation.forward(solved, as_input(input), own_w, own_bias, y);
+        implementation.forward(solved, as.input(input), own_w, own_bias, y);
       break;
     }
     case ConvPass::backward_input: {
-      result = make(problem.input_shape());
+      result = as.make(problem.input_shape());
       if (is_empty()) break;
-      const Tensor own_dy = as_output(dy), own_w = as_weight(w), dx = as_input(result);
+      const Tensor own_dy = as.output(dy), own_w = as.weight(w), dx = as.input(result);
       if (fusion == nullptr || !is_final || !keeps_channels || !lie_alike(fusion->x, result) ||
           !implementation.fused_backward_input(solved, own_dy, own_w, dx, *fusion))
         implementation.backward_input(solved, own_dy, own_w, dx);
       break;
     }
     case ConvPass::backward_weight:
-      result = make(problem.weight_shape());
+      result = as.make(problem.weight_shape());
       if (is_empty()) {
         fill(result, 0);
         break;
       }
-      const Tensor own_dy = as_output(dy), dw = as_weight(result);
+      const Tensor own_dy = as.output(dy), dw = as.weight(result);
       if (fusion == nullptr)
-        implementation.backward_weight(solved, own_dy, as_input(x), dw);
+        implementation.backward_weight(solved, own_dy, as.input(x), dw);
       else if (!keeps_channels ||
-               !implementation.fused_backward_weight(solved, own_dy, as_input(x), dw, *fusion))
-        implementation.backward_weight(solved, own_dy, as_input(normalized(*fusion->by, x)), dw);
+               !implementation.fused_backward_weight(solved, own_dy, as.input(x), dw, *fusion))
+        implementation.backward_weight(solved, own_dy, as.input(normalized(*fusion->by, x)), dw);
       break;
   }
   return to_format(cast(result, problem.dtype), problem.result_format.value_or(format));

@@ -10,6 +10,7 @@
 
 namespace pleat::ops {
 
+struct ResultFinish;  // ops/matmul/result_finish.h
 struct ConvFusion;  // ops/conv/fusion.h
 
 enum class ConvPass : unsigned char { forward, backward_input, backward_weight };
@@ -28,6 +29,15 @@ enum class ConvLayout : unsigned char {
 inline ConvLayout requested_layout(const ConvProblem& problem) {
   return problem.wanted_format() == MemoryFormat::contiguous ? ConvLayout::nchw : ConvLayout::nhwc;
 }
+
+/// Forward passes of a problem with certain weights: what these alone decide is done once.
+class PreparedConv {
+ public:
+  virtual ~PreparedConv() = default;
+  /// y from x and bias (undefined: none), as in ConvImplementation::forward, then finished. Threads may call
+  /// it at once.
+  virtual void run(const Tensor& x, const Tensor& bias, const Tensor& y, const ResultFinish& finish) const = 0;
+};
 
 /// One way to compute a convolution.
 ///
@@ -61,6 +71,11 @@ class ConvImplementation : public Implementation<ConvProblem, ConvPass> {
   virtual bool fused_forward(const ConvProblem&, const Tensor& /*x*/, const Tensor& /*w*/,
                              const Tensor& /*bias*/, const Tensor& /*y*/, ConvFusion&) const {
     return false;
+  }
+  /// Holds w, and lives no longer than the implementation. Null: it has no more to do in advance than
+  /// `forward`.
+  virtual std::unique_ptr<PreparedConv> prepare(const ConvProblem&, const Tensor& /*w*/) const {
+    return nullptr;
   }
   /// dx from dy and w.
   virtual void backward_input(const ConvProblem& problem, const Tensor& dy, const Tensor& w,

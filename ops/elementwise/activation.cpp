@@ -343,6 +343,11 @@ Tensor silu(const Tensor& x) { return pointwise("silu", x, Silu{}); }
 Tensor mish(const Tensor& x) { return pointwise("mish", x, Mish{}); }
 LinearActivationPtr linear_sigmoid() { return pointwise_linear("sigmoid", Sigmoid{}); }
 LinearActivationPtr linear_silu() { return pointwise_linear("silu", Silu{}); }
+LinearActivationPtr linear_mish() { return pointwise_linear("mish", Mish{}); }
+LinearActivationPtr linear_leaky_relu(double negative_slope) {
+  return pointwise_linear("leaky_relu", LeakyRelu{Weak(negative_slope)});
+}
+LinearActivationPtr linear_elu(double alpha) { return pointwise_linear("elu", Elu{Weak(alpha)}); }
 LinearActivationPtr linear_gelu(GeluApproximation approximation) {
   if (approximation == GeluApproximation::tanh) return pointwise_linear("gelu", GeluTanh{});
   return pointwise_linear("gelu", Gelu{});

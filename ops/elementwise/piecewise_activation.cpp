@@ -132,6 +132,8 @@ Tensor threshold(const Tensor& x, Real bound, Real value) {
                    {{"threshold", double{bound}}, {"value", double{value}}});
 }
 
+LinearActivationPtr linear_hardswish() { return pointwise_linear("hardswish", Hardswish{}); }
+LinearActivationPtr linear_hardsigmoid() { return pointwise_linear("hardsigmoid", Hardsigmoid{}); }
 LinearActivationPtr linear_limit(const Bounds& bounds) {
   // Comparisons with NaN are false: no bound.
   const auto bound = [](double value, double none) { return Weak(value == none ? std::nan("") : value); };

@@ -217,17 +217,21 @@ struct SharedPanels {
       multiply_stripe(block_of(p, 0, p.m, first, columns), block);
   }
 
- private:
-  static void multiply_stripe(const Gemm<T>& p, const Blocking& block) {
-    const ColumnPanels<T> panels(p);
-    parallel_chunks(ceil_div(panels.count(), panels_at_once),
-                    [&](int64_t i) { panels.pack(p, i * panels_at_once, panels_at_once); });
+  static void multiply_packed(const Gemm<T>& p, const ColumnPanels<T>& panels, const Blocking& block) {
     const int64_t across = ceil_div(p.n, block.columns);
     parallel_chunks(ceil_div(p.m, block.rows) * across, [&](int64_t tile) {
       const Gemm<T> part = tile_of(p, block, tile);
       multiply_panels(part, panels.from(tile % across * block.columns));
       finish_rows(part);
     });
+  }
+
+ private:
+  static void multiply_stripe(const Gemm<T>& p, const Blocking& block) {
+    const ColumnPanels<T> panels(p);
+    parallel_chunks(ceil_div(panels.count(), panels_at_once),
+                    [&](int64_t i) { panels.pack(p, i * panels_at_once, panels_at_once); });
+    multiply_packed(p, panels, block);
   }
 };
 
@@ -239,11 +243,25 @@ void multiply_parallel(const Gemm<T>& p) {
     gemm_by_blocks(p);
 }
 
+/// A few rows take as long as the panels take to come from memory, which threads share as they do products.
+template <class T>
+void multiply_packed(const Gemm<T>& p, const ColumnPanels<T>& panels) {
+  if (p.m == 0 || p.n == 0) return;
+  constexpr int64_t rows_in_that_time = 8;
+  Blocking block = choose_blocking(std::max(p.m, rows_in_that_time), p.n, p.k, SharedPanels<T>::least);
+  block.rows = std::min(block.rows, p.m);
+  SharedPanels<T>::multiply_packed(p, panels, block);
+}
+
 }  // namespace
 
 void gemm_serial(const Gemm<float>& product) { multiply(product); }
 void gemm_serial(const Gemm<double>& product) { multiply(product); }
 void gemm(const Gemm<float>& product) { multiply_parallel(product); }
 void gemm(const Gemm<double>& product) { multiply_parallel(product); }
+void gemm(const Gemm<float>& product, const ColumnPanels<float>& panels) { multiply_packed(product, panels); }
+void gemm(const Gemm<double>& product, const ColumnPanels<double>& panels) {
+  multiply_packed(product, panels);
+}
 
 }  // namespace pleat::ops

@@ -151,4 +151,8 @@ void multiply_panels(const Gemm<T>& p, const T* b) {
   }
 }
 
+/// The product on the pool, whose op(B) is in panels already: `gemm` without packing.
+void gemm(const Gemm<float>& product, const ColumnPanels<float>& panels);
+void gemm(const Gemm<double>& product, const ColumnPanels<double>& panels);
+
 }  // namespace pleat::ops

@@ -32,6 +32,11 @@ LinearActivationPtr linear_sigmoid();
 LinearActivationPtr linear_tanh();
 LinearActivationPtr linear_gelu(GeluApproximation approximation);
 LinearActivationPtr linear_silu();
+LinearActivationPtr linear_mish();
+LinearActivationPtr linear_hardswish();
+LinearActivationPtr linear_hardsigmoid();
+LinearActivationPtr linear_leaky_relu(double negative_slope);
+LinearActivationPtr linear_elu(double alpha);
 
 /// Whether these operands are computed so: on the CPU, of float32 or float64, without autocast.
 bool fuses_activation(const Tensor& x, const Tensor& weight);

@@ -7,6 +7,7 @@
 #include "pleat/ops/conv/fusion.h"
 #include "pleat/ops/conv/implementation.h"
 #include "pleat/ops/conv/nhwc.h"
+#include "pleat/ops/matmul/result_finish.h"
 
 /// The implementation `direct` on the CPU: forward and the gradient of the input as gathers (gather.h), the
 /// gradient of the weight by itself (direct_weight.cpp). Nothing is unfolded.
@@ -80,6 +81,12 @@ class DirectConv : public ConvImplementation {
     return fusion.moments.has_value();
   }
 
+  std::unique_ptr<PreparedConv> prepare(const ConvProblem& p, const Tensor& w) const override {
+    std::unique_ptr<PreparedConv> prepared;
+    by_type(p, [&]<class T>(Type<T>) { prepared = std::make_unique<Prepared<T>>(p, w); });
+    return prepared;
+  }
+
   void backward_input(const ConvProblem& p, const Tensor& dy, const Tensor& w,
                       const Tensor& dx) const override {
     by_type(p, [&]<class T>(Type<T>) { run_backward_input<T>(p, dy, w, dx, nullptr); });
@@ -115,19 +122,41 @@ class DirectConv : public ConvImplementation {
     return factor;
   }
 
+  template <class T>
+  class Prepared : public PreparedConv {
+   public:
+    Prepared(const ConvProblem& p, const Tensor& w) : tasks_(forward_tasks(p, w.data<T>())) {}
+    void run(const Tensor& x, const Tensor& bias, const Tensor& y,
+             const ResultFinish& finish) const override {
+      run_tasks(tasks_, operands_of<T>(x, bias, y, {.finish = RowFinish<T>(finish)}));
+    }
+
+   private:
+    GatherTasks<T> tasks_;
+  };
+
+  template <class T>
+  static GatherTasks<T> forward_tasks(const ConvProblem& p, const T* w) {
+    const Gather gather = forward_gather(p);
+    return kernel_for<T>(gather).tasks(gather, forward_weights(gather, p, w));
+  }
+  template <class T>
+  static GatherOperands<T> operands_of(const Tensor& x, const Tensor& bias, const Tensor& y,
+                                       const Completion<T>& completion) {
+    return {x.data<T>(), bias.defined() ? bias.data<T>() : nullptr, y.data<T>(), completion};
+  }
+  template <class T>
+  static void run_tasks(const GatherTasks<T>& tasks, const GatherOperands<T>& operands) {
+    parallel_chunks(tasks.count, [&](int64_t task) { tasks.run(task, operands); });
+  }
+
   /// `sums` may be null, and are made of y.
   template <class T>
   static void run_forward(const ConvProblem& p, const Tensor& x, const Tensor& w, const Tensor& bias,
                           const Tensor& y, ChannelSums<T>* sums) {
-    const Gather gather = forward_gather(p);
-    const GatherOperands<T> operands{x.data<T>(),
-                                     forward_weights(gather, p, w.data<T>()),
-                                     bias.defined() ? bias.data<T>() : nullptr,
-                                     y.data<T>(),
-                                     {sums}};
-    const GatherTasks tasks = kernel_for<T>(gather).multiply(gather, operands);
+    const GatherTasks<T> tasks = forward_tasks(p, w.data<T>());
     if (sums != nullptr) sums->prepare(tasks.parts, p.out_channels);
-    parallel_chunks(tasks.count, tasks.run);
+    run_tasks(tasks, operands_of<T>(x, bias, y, {.sums = sums}));
     if (sums != nullptr) sums->merge(0, 0, p.out_channels);
   }
 
@@ -141,20 +170,20 @@ class DirectConv : public ConvImplementation {
         std::fill(to + begin, to + end, T(0));
       });
     // Tasks of the same number in all classes: they read and write the same lines.
-    std::vector<GatherTasks> classes;
+    std::vector<std::pair<GatherTasks<T>, GatherOperands<T>>> classes;
     int64_t most = 0, parts = 0;
     for (const Gather& gather : gathers) {
       if (is_empty(gather)) continue;
-      const GatherOperands<T> operands{
-          dy.data<T>(), backward_input_weights(gather, p, w.data<T>()), nullptr, dx.data<T>(), {sums, parts}};
-      classes.push_back(kernel_for<T>(gather).multiply(gather, operands));
-      most = std::max(most, classes.back().count);
-      parts += classes.back().parts;
+      classes.emplace_back(
+          kernel_for<T>(gather).tasks(gather, backward_input_weights(gather, p, w.data<T>())),
+          operands_of<T>(dy, {}, dx, {.sums = sums, .first_part = parts}));
+      most = std::max(most, classes.back().first.count);
+      parts += classes.back().first.parts;
     }
     if (sums != nullptr) sums->prepare(parts, p.in_channels);
     parallel_chunks(most, [&](int64_t task) {
-      for (const GatherTasks& tasks : classes)
-        if (task < tasks.count) tasks.run(task);
+      for (const auto& [tasks, operands] : classes)
+        if (task < tasks.count) tasks.run(task, operands);
     });
     if (sums != nullptr) sums->merge(0, 0, p.in_channels);
   }

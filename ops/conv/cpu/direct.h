@@ -5,6 +5,7 @@
 
 #include "pleat/ops/conv/cpu/channel_sums.h"
 #include "pleat/ops/conv/cpu/gather.h"
+#include "pleat/ops/matmul/result_finish.h"
 
 /// The kernels of `direct` convolutions, of which the first that suits a gather computes it:
 ///   groups        groups of 2, 4 or 8 channels on both sides: vectors are channels of some whole groups;
@@ -16,13 +17,6 @@
 
 namespace pleat::ops {
 
-/// Tasks 0 ... count-1 of a gather, for any threads in any order.
-struct GatherTasks {
-  int64_t count;
-  std::function<void(int64_t)> run;
-  int64_t parts = 0;  ///< of their sums
-};
-
 /// Some channels of rows of a result: in their place, or one after the other in a stage, from which they are
 /// then copied.
 template <class T>
@@ -32,25 +26,36 @@ struct RowValues {
   bool staged;
 };
 
-/// Where tasks leave sums of what they write, if they are to: parts from `first` on, of lanes that are
-/// channels. They are prepared when the tasks begin.
+/// What tasks do with rows of the result as soon as these are complete.
 template <class T>
-struct PartSums {
+struct Completion {
+  /// Sums of them, if they are to: parts from `first_part` on, of lanes that are channels. They are prepared
+  /// when the tasks begin.
   ChannelSums<T>* sums = nullptr;
-  int64_t first = 0;
+  int64_t first_part = 0;
+  RowFinish<T> finish = {};
 
-  /// Adds some channels of rows of the result, which are `pitch` elements apart.
-  void add(int64_t part, int64_t channel, int64_t channels, const RowValues<T>& values, const int64_t* rows,
-           int64_t pitch, int64_t count) const {
+  explicit operator bool() const { return sums != nullptr || finish; }
+
+  void add_sums(int64_t part, int64_t channel, int64_t channels, const RowValues<T>& values,
+                const int64_t* rows, int64_t pitch, int64_t count) const {
+    if (sums == nullptr) return;
     sums->add(
-        first + part, channel, channel, channels, count,
+        first_part + part, channel, channel, channels, count,
         [&](int64_t i) { return values.first + (values.staged ? i : rows[i]) * values.pitch; },
         [&](int64_t i) { return rows[i] * pitch + channel; });
   }
+  /// `values`, here and above: some channels of rows of the result, which are `pitch` elements apart.
+  void finish_rows(int64_t channel, int64_t channels, const RowValues<T>& values, const int64_t* rows,
+                   int64_t pitch, int64_t count) const {
+    for (int64_t i = 0; finish && i < count; ++i)
+      finish.run(values.first + (values.staged ? i : rows[i]) * values.pitch, rows[i] * pitch + channel,
+                 channels);
+  }
 };
 
-/// Rows whose sums are added at a time: what tasks have written of them is still in the cache.
-inline constexpr std::size_t rows_summed = 64;
+/// Rows that are completed at a time: what tasks have written of them is still in the cache.
+inline constexpr std::size_t rows_completed = 64;
 
 /// Bytes that all tasks share, and that each takes while it runs.
 struct GatherMemory {
@@ -58,21 +63,29 @@ struct GatherMemory {
   int64_t buffer;
 };
 
-/// What y[row, k] = bias[k] + the sum over a gather's taps and source channels is made of; bias may be null.
+/// What y[row, k] = bias[k] + the sum over a gather's taps and source channels reads and writes beside the
+/// weights; bias may be null.
 template <class T>
 struct GatherOperands {
   const T* source;
-  GatherWeights<T> weights;
   const T* bias;
   T* y;
-  PartSums<T> sums;  ///< to be made of y
+  Completion<T> completion;
+};
+
+/// Tasks 0 ... count-1 of a gather and its weights, for any operands and threads, in any order.
+template <class T>
+struct GatherTasks {
+  int64_t count;
+  std::function<void(int64_t task, const GatherOperands<T>&)> run;
+  int64_t parts = 0;  ///< of their sums
 };
 
 template <class T>
 struct DirectKernel {
   bool (*suits)(const Gather&);
-  /// Packs the weights, and leaves the rest as tasks.
-  GatherTasks (*multiply)(const Gather&, const GatherOperands<T>&);
+  /// Packs the weights, which the tasks keep.
+  GatherTasks<T> (*tasks)(const Gather&, const GatherWeights<T>&);
   GatherMemory (*memory)(const Gather&);  ///< beside operands and result
   bool makes_sums = false;
 };

@@ -125,16 +125,16 @@ bool few_channels_suit(const Gather& gather) {
 }
 
 template <class T>
-GatherTasks multiply_few_channels(const Gather& gather, const GatherOperands<T>& operands) {
+GatherTasks<T> few_channels_tasks(const Gather& gather, const GatherWeights<T>& weights) {
   const FewChannels<T> few(gather);
   const GatherPieces pieces = few.pieces(gather);
-  const auto packed = pack_rows(gather, operands.weights, few);
+  const auto packed = pack_rows(gather, weights, few);
   const auto multiply = few.sums == 1   ? multiply_rows<T, 1>
                         : few.sums == 2 ? multiply_rows<T, 2>
                         : few.sums == 4 ? multiply_rows<T, 4>
                                         : multiply_rows<T, 8>;
   const int64_t tap_elements = few.read * few.sums;
-  const auto run = [=](int64_t task) {
+  const auto run = [=](int64_t task, const GatherOperands<T>& operands) {
     const auto memory = few.in_place ? nullptr : scratch<T>(pieces.buffer_elements());
     T* buffer = elements_of<T>(memory);
     GatherPixels& pixels = listed_pixels();
@@ -148,6 +148,9 @@ GatherTasks multiply_few_channels(const Gather& gather, const GatherOperands<T>&
              elements_of<T>(packed) + group * gather.taps() * tap_elements, tap_elements,
              operands.bias != nullptr ? operands.bias + first : nullptr, gather.result_channels,
              gather.result_pitch(), few.in_place ? gather.source_channels : 0, operands.y + first);
+    operands.completion.finish_rows(first, gather.result_channels,
+                                    {operands.y + first, gather.result_pitch(), false}, pixels.rows.data(),
+                                    gather.result_pitch(), static_cast<int64_t>(pixels.rows.size()));
   };
   return {pieces.count() * gather.groups, run};
 }
@@ -176,7 +179,7 @@ template double few_channels_cost<double>(const Gather&);
 
 template <class T>
 DirectKernel<T> few_channels_kernel() {
-  return {few_channels_suit<T>, multiply_few_channels<T>, few_channels_memory<T>};
+  return {few_channels_suit<T>, few_channels_tasks<T>, few_channels_memory<T>};
 }
 template DirectKernel<float> few_channels_kernel();
 template DirectKernel<double> few_channels_kernel();

@@ -135,9 +135,9 @@ bool groups_suit(const Gather& gather) {
 }
 
 template <class T>
-GatherTasks multiply_groups(const Gather& gather, const GatherOperands<T>& operands) {
+GatherTasks<T> group_tasks(const Gather& gather, const GatherWeights<T>& weights) {
   const GatherPieces pieces = pieces_of(gather);
-  const auto packed = pack_lanes(gather, operands.weights);
+  const auto packed = pack_lanes(gather, weights);
   const int64_t channels = gather.result_pitch();
   const int64_t vectors = channels / lanes<T>;
   const int64_t parts = std::min(vectors, ceil_div(tasks_wanted, pieces.count()));
@@ -148,14 +148,17 @@ GatherTasks multiply_groups(const Gather& gather, const GatherOperands<T>& opera
   const auto sum = gather.source_channels == 2   ? sum_vectors<T, 2>
                    : gather.source_channels == 4 ? sum_vectors<T, std::min(4, most)>
                                                  : sum_vectors<T, std::min(8, most)>;
-  const auto run = [=](int64_t task) {
+  const auto run = [=](int64_t task, const GatherOperands<T>& operands) {
     GatherPixels& pixels = listed_pixels();
     const int64_t part = task % parts;
     const int64_t end = vectors * (part + 1) / parts * lanes<T>;
     pieces.list(task / parts, channels, pixels);
-    for (int64_t c = vectors * part / parts * lanes<T>; c < end; c += together)
-      sum({operands.source, elements_of<T>(packed), channels}, c, std::min(c + together, end), pixels,
-          operands.bias, operands.y);
+    for (int64_t c = vectors * part / parts * lanes<T>; c < end; c += together) {
+      const int64_t stop = std::min(c + together, end);
+      sum({operands.source, elements_of<T>(packed), channels}, c, stop, pixels, operands.bias, operands.y);
+      operands.completion.finish_rows(c, stop - c, {operands.y + c, channels, false}, pixels.rows.data(),
+                                      channels, static_cast<int64_t>(pixels.rows.size()));
+    }
   };
   return {pieces.count() * parts, run};
 }
@@ -169,7 +172,7 @@ GatherMemory groups_memory(const Gather& gather) {
 
 template <class T>
 DirectKernel<T> groups_kernel() {
-  return {groups_suit<T>, multiply_groups<T>, groups_memory<T>};
+  return {groups_suit<T>, group_tasks<T>, groups_memory<T>};
 }
 template DirectKernel<float> groups_kernel();
 template DirectKernel<double> groups_kernel();

@@ -199,20 +199,22 @@ Tile tile_of_line(const Gather& gather, const LanePlan<T>& plan, const int64_t* 
 template <class T>
 void sum_blocks(const Gather& gather, const LanePlan<T>& plan, int64_t begin, int64_t end,
                 const LaneOperands<T>& in, const GatherPixels& pixels, const T* bias, T* y, T* stage,
-                const PartSums<T>& sums, int64_t part) {
+                const Completion<T>& completion, int64_t part) {
   static constexpr T zeros[most_vectors * lanes<T>] = {};
-  // What the last block computes again belongs to the one before.
+  // The sums of what the last block computes again are those of the one before.
   const int64_t channel = begin * plan.block;
   const int64_t channels = std::min(end * plan.block, plan.channels) - channel;
+  const int64_t computed = plan.first(begin);
   const RowValues<T> to{stage != nullptr ? stage : y, plan.channels, stage != nullptr};
   std::size_t p = 0, done = 0;  // pixels computed; those of them that are summed, and written past the caches
   const auto finish = [&] {
     const int64_t* rows = &pixels.rows[done];
     const auto count = static_cast<int64_t>(p - done);
     done = p;
-    if (sums.sums != nullptr)
-      sums.add(part, channel, channels, {to.first + channel, to.pitch, to.staged}, rows, plan.channels,
-               count);
+    completion.add_sums(part, channel, channels, {to.first + channel, to.pitch, to.staged}, rows,
+                        plan.channels, count);
+    completion.finish_rows(computed, channel + channels - computed,
+                           {to.first + computed, to.pitch, to.staged}, rows, plan.channels, count);
     for (int64_t i = 0; to.staged && i < count; ++i)
       stream_bytes(y + rows[i] * plan.channels + channel, stage + i * plan.channels + channel,
                    channels * static_cast<int64_t>(sizeof(T)));
@@ -247,7 +249,7 @@ void sum_blocks(const Gather& gather, const LanePlan<T>& plan, int64_t begin, in
         });
       }
       p += tile.pixels;
-      const std::size_t most = to.staged ? rows_staged - pixel_tile : rows_summed - 1;
+      const std::size_t most = to.staged ? rows_staged - pixel_tile : rows_completed - 1;
       if (p - done > most || p == pixels.rows.size()) finish();
     }
   end_streaming();
@@ -284,9 +286,9 @@ bool lanes_suit(const Gather& gather) {
 }
 
 template <class T>
-GatherTasks multiply_lanes(const Gather& gather, const GatherOperands<T>& operands) {
+GatherTasks<T> lane_tasks(const Gather& gather, const GatherWeights<T>& weights) {
   const LanePlan<T> plan = result_plan<T>(gather);
-  const auto packed = pack_lanes(gather, operands.weights);
+  const auto packed = pack_lanes(gather, weights);
   // In place, blocks of a pixel one after the other, as they lie in memory, as many as have weights for half
   // of the first-level cache. The last one belongs to the task of the block before, of which it computes a
   // part.
@@ -295,7 +297,7 @@ GatherTasks multiply_lanes(const Gather& gather, const GatherOperands<T>& operan
   const int64_t starts = std::max<int64_t>(plan.blocks() - 1, 1);
   const int64_t parts = std::min(starts, ceil_div(tasks_wanted, plan.pieces.count()));
   const int64_t staged = stage_elements(gather, plan);
-  const auto run = [=](int64_t task) {
+  const auto run = [=](int64_t task, const GatherOperands<T>& operands) {
     const auto memory = scratch<T>(plan.buffer_elements() + staged);
     T* buffer = elements_of<T>(memory);
     T* stage = staged > 0 ? buffer + plan.buffer_elements() : nullptr;
@@ -310,7 +312,7 @@ GatherTasks multiply_lanes(const Gather& gather, const GatherOperands<T>& operan
     for (int64_t i = begin; i < end; i += together) {
       if (!plan.in_place) fill_block(gather, plan, piece, operands.source, i, buffer);
       sum_blocks(gather, plan, i, std::min(i + together, end), in, pixels, operands.bias, operands.y, stage,
-                 operands.sums, piece);
+                 operands.completion, piece);
     }
   };
   return {plan.pieces.count() * parts, run, plan.pieces.count()};
@@ -328,7 +330,7 @@ GatherMemory lanes_memory(const Gather& gather) {
 
 template <class T>
 DirectKernel<T> lanes_kernel() {
-  return {lanes_suit, multiply_lanes<T>, lanes_memory<T>, true};
+  return {lanes_suit, lane_tasks<T>, lanes_memory<T>, true};
 }
 template DirectKernel<float> lanes_kernel();
 template DirectKernel<double> lanes_kernel();

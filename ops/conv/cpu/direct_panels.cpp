@@ -223,22 +223,23 @@ constexpr auto sum_tile_of = []<int... i>(std::integer_sequence<int, i...>) {
 
 /// All pixels of a piece times a block of one panel's weights; `y` are the result's rows from the panel's
 /// first channel on, of which `valid` are its own. Begins with the bias, or goes on with the sums in `y`.
-/// Where pixels are read for the first time, `read_ahead` is the number of products of one; else 0. Of the
-/// channels from `channel` on, `sums` are made, where they are wanted, as part `part`.
+/// Where pixels are read for the first time, `read_ahead` is the number of products of one; else 0. Complete
+/// rows, of the channels from `channel` on, are of part `part`.
 template <class T, int bytes, int vectors>
 void multiply_panel(const GatherPixels& pixels, const T* buffer, const PanelWeights<T>& weights,
                     const T* bias, bool go_on, int64_t valid, int64_t pitch, int64_t read_ahead, T* y,
-                    const PartSums<T>& sums, int64_t part, int64_t channel) {
+                    const Completion<T>& completion, int64_t part, int64_t channel) {
   constexpr int64_t width = vectors * bytes / static_cast<int64_t>(sizeof(T));
   alignas(64) T begin[width] = {};
   if (bias != nullptr) std::copy_n(bias, valid, begin);
   const T* start = go_on ? nullptr : begin;
-  std::size_t p = 0, summed = 0;
-  const auto add_sums = [&] {
-    if (sums.sums == nullptr || (p - summed < rows_summed && p < pixels.rows.size())) return;
-    sums.add(part, channel, valid, {y, pitch, false}, &pixels.rows[summed], pitch,
-             static_cast<int64_t>(p - summed));
-    summed = p;
+  std::size_t p = 0, completed = 0;
+  const auto complete = [&] {
+    if (!completion || (p - completed < rows_completed && p < pixels.rows.size())) return;
+    const auto more = static_cast<int64_t>(p - completed);
+    completion.add_sums(part, channel, valid, {y, pitch, false}, &pixels.rows[completed], pitch, more);
+    completion.finish_rows(channel, valid, {y, pitch, false}, &pixels.rows[completed], pitch, more);
+    completed = p;
   };
   for (const GatherPixels::Group& group : pixels.groups)
     while (p < group.end) {
@@ -257,7 +258,7 @@ void multiply_panel(const GatherPixels& pixels, const T* buffer, const PanelWeig
       p += count;
       if (valid == width) {
         run({buffer, bases, y, rows, pitch, ahead, rows_ahead}, group.runs, weights, start);
-        add_sums();
+        complete();
         continue;
       }
       // Vectors must not write beyond a row of y.
@@ -269,21 +270,21 @@ void multiply_panel(const GatherPixels& pixels, const T* buffer, const PanelWeig
       run({buffer, bases, own, in_turn, width, ahead, 0}, group.runs, weights, start);
       for (std::size_t i = 0; i < count; ++i)
         copy_channels(own + static_cast<int64_t>(i) * width, valid, y + rows[i] * pitch);
-      add_sums();
+      complete();
     }
 }
 
 template <class T>
-GatherTasks multiply_panels(const Gather& gather, const GatherOperands<T>& operands) {
+GatherTasks<T> panel_tasks(const Gather& gather, const GatherWeights<T>& weights) {
   const ChannelBlocks<T> blocks(gather);
   const GatherPieces pieces = blocks.pieces(gather);
   const Panels<T> panels(gather.result_channels);
-  const auto packed = pack_panels(gather, operands.weights, blocks);
+  const auto packed = pack_panels(gather, weights, blocks);
   // Some panels a task: two at least where one is little work beside filling the buffer.
   const int64_t all_panels = gather.groups * panels.count();
   const int64_t least = blocks.in_place || gather.taps() > 1 ? 1 : 2;
   const int64_t parts = std::min(ceil_div(all_panels, least), ceil_div(tasks_wanted, pieces.count()));
-  const auto run = [=](int64_t task) {
+  const auto run = [=](int64_t task, const GatherOperands<T>& operands) {
     const auto memory = scratch<T>(blocks.in_place ? 0 : pieces.buffer_elements());
     T* buffer = elements_of<T>(memory);
     GatherPixels& pixels = listed_pixels();
@@ -313,8 +314,8 @@ GatherTasks multiply_panels(const Gather& gather, const GatherOperands<T>& opera
           multiply(pixels, blocks.in_place ? operands.source + from : buffer, of_block,
                    operands.bias != nullptr ? operands.bias + channel : nullptr, b > 0, panels.valid(panel),
                    gather.result_pitch(), blocks.in_place && i == first ? blocks.size(b) : 0,
-                   operands.y + channel, b + 1 == blocks.count() ? operands.sums : PartSums<T>(), piece,
-                   channel);
+                   operands.y + channel, b + 1 == blocks.count() ? operands.completion : Completion<T>(),
+                   piece, channel);
         }
       }
     }
@@ -334,7 +335,7 @@ GatherMemory panels_memory(const Gather& gather) {
 
 template <class T>
 DirectKernel<T> panels_kernel() {
-  return {[](const Gather&) { return true; }, multiply_panels<T>, panels_memory<T>, true};
+  return {[](const Gather&) { return true; }, panel_tasks<T>, panels_memory<T>, true};
 }
 template DirectKernel<float> panels_kernel();
 template DirectKernel<double> panels_kernel();

@@ -10,6 +10,7 @@
 #include "pleat/ops/conv/fusion.h"
 #include "pleat/ops/conv/implementation.h"
 #include "pleat/ops/conv/nhwc.h"
+#include "pleat/ops/matmul/result_finish.h"
 
 /// The implementation `winograd` on the CPU, with the plans f2 and f4: tiles of 2 or 4 results a dimension.
 
@@ -145,6 +146,14 @@ class WinogradConv : public ConvImplementation {
     return true;
   }
 
+  std::unique_ptr<PreparedConv> prepare(const ConvProblem& p, const Tensor& w) const override {
+    std::unique_ptr<PreparedConv> prepared;
+    by_type(p, [&]<class T>(Type<T>) {
+      prepared = std::make_unique<Prepared<T>>(p, tile(p, ConvPass::forward), w);
+    });
+    return prepared;
+  }
+
   void backward_input(const ConvProblem& p, const Tensor& dy, const Tensor& w,
                       const Tensor& dx) const override {
     for (const Gather& gather : backward_input_gathers(p)) run_backward_input(p, gather, dy, w, dx, nullptr);
@@ -168,6 +177,31 @@ class WinogradConv : public ConvImplementation {
   }
 
  private:
+  template <class T>
+  class Prepared : public PreparedConv {
+   public:
+    Prepared(const ConvProblem& p, int m, const Tensor& w)
+        : gather_(forward_gather(p)),
+          kernels_(*winograd::find_kernels(p)),
+          m_(m),
+          held_(w),
+          weights_(
+              winograd::transform_weights(gather_, kernels_, m, forward_weights(gather_, p, w.data<T>()))) {}
+    void run(const Tensor& x, const Tensor& bias, const Tensor& y,
+             const ResultFinish& finish) const override {
+      winograd::multiply<T>(gather_, kernels_, m_, ConvSource<T>(x), weights_,
+                            bias.defined() ? bias.data<T>() : nullptr, y.data<T>(), nullptr,
+                            RowFinish<T>(finish));
+    }
+
+   private:
+    Gather gather_;
+    winograd::Kernels kernels_;
+    int m_;
+    Tensor held_;
+    winograd::TransformedWeights<T> weights_;
+  };
+
   /// `fusion`, here and below, may be null.
   void run_forward(const ConvProblem& p, const Tensor& x, const Tensor& w, const Tensor& bias,
                    const Tensor& y, ConvFusion* fusion) const {
@@ -175,10 +209,12 @@ class WinogradConv : public ConvImplementation {
     by_type(p, [&]<class T>(Type<T>) {
       ChannelSums<T> sums;
       const bool makes_sums = fusion != nullptr && fusion->wants_moments;
-      winograd::multiply(gather, *winograd::find_kernels(p), tile(p, ConvPass::forward),
-                         ConvSource<T>(x, fusion != nullptr ? fusion->by : nullptr),
-                         forward_weights(gather, p, w.data<T>()), bias.defined() ? bias.data<T>() : nullptr,
-                         y.data<T>(), makes_sums ? &sums : nullptr);
+      const winograd::Kernels kernels = *winograd::find_kernels(p);
+      const int m = tile(p, ConvPass::forward);
+      winograd::multiply<T>(
+          gather, kernels, m, ConvSource<T>(x, fusion != nullptr ? fusion->by : nullptr),
+          winograd::transform_weights(gather, kernels, m, forward_weights(gather, p, w.data<T>())),
+          bias.defined() ? bias.data<T>() : nullptr, y.data<T>(), makes_sums ? &sums : nullptr);
       if (makes_sums) fusion->moments = {std::move(sums.first), std::move(sums.second)};
     });
   }
@@ -188,9 +224,12 @@ class WinogradConv : public ConvImplementation {
     by_type(p, [&]<class T>(Type<T>) {
       std::optional<ChannelSums<T>> sums;
       if (fusion != nullptr) sums.emplace(*fusion->by, fusion->x.data<T>());
-      winograd::multiply<T>(gather, *winograd::find_kernels(p), tile(p, ConvPass::backward_input),
-                            ConvSource<T>(dy), backward_input_weights(gather, p, w.data<T>()), nullptr,
-                            dx.data<T>(), sums ? &*sums : nullptr);
+      const winograd::Kernels kernels = *winograd::find_kernels(p);
+      const int m = tile(p, ConvPass::backward_input);
+      winograd::multiply<T>(
+          gather, kernels, m, ConvSource<T>(dy),
+          winograd::transform_weights(gather, kernels, m, backward_input_weights(gather, p, w.data<T>())),
+          nullptr, dx.data<T>(), sums ? &*sums : nullptr);
       if (sums) fusion->sums = {std::move(sums->first), std::move(sums->second)};
     });
   }

@@ -5,6 +5,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <type_traits>
 #include <utility>
@@ -15,6 +16,7 @@
 #include "pleat/ops/conv/cpu/conv_source.h"
 #include "pleat/ops/conv/cpu/gather.h"
 #include "pleat/ops/conv/cpu/winograd_transform.h"
+#include "pleat/ops/matmul/result_finish.h"
 
 /// The passes of `winograd` convolutions, how their results are cut into tiles, and where the pixels of a
 /// tile lie. Kernels have 2 or 3 taps for each step of the stride along one or two dimensions, with dilation
@@ -37,10 +39,22 @@ struct Kernels {
 /// Those of a problem; nothing where it is not of the kind.
 std::optional<Kernels> find_kernels(const ConvProblem& p);
 
+/// Weights as `multiply` reads them.
+template <class T>
+struct TransformedWeights {
+  GatherWeights<T> given;
+  std::shared_ptr<std::byte> transformed;
+  std::shared_ptr<std::byte> scales;  ///< of the source's channels; behind them as many zeros
+};
+template <class T>
+TransformedWeights<T> transform_weights(const Gather& gather, const Kernels& kernels, int m,
+                                        const GatherWeights<T>& weights);
+
 /// The results of a gather; `bias` and `sums` may be null, and `sums` are made of y.
 template <class T>
 void multiply(const Gather& gather, const Kernels& kernels, int m, const ConvSource<T>& source,
-              const GatherWeights<T>& weights, const T* bias, T* y, ChannelSums<T>* sums);
+              const TransformedWeights<T>& weights, const T* bias, T* y, ChannelSums<T>* sums,
+              const RowFinish<T>& finish = {});
 /// dw [K, taps, C] from dy and x.
 template <class T>
 void weight_gradient(const ConvProblem& p, int m, const T* dy, const ConvSource<T>& x, T* dw);

@@ -353,16 +353,27 @@ T transform_window(const MultiplyPlan<T>& plan, const ConvSource<T>& x, const T*
 template <class T, int ma, int mb, int r>
 void write_results(const MultiplyPlan<T>& plan, int64_t begin, int64_t columns, const T* sums,
                    DirectTiles<T, ma, mb, r>& direct, int64_t panel, const T* bias, T* y,
-                   ChannelSums<T>* sums_of_y) {
+                   ChannelSums<T>* sums_of_y, const RowFinish<T>& finish) {
   using V = Vector<T>;
   const TileGrid& grid = plan.grid;
   const int64_t width = plan.panels.vectors(panel) * lanes<T>;
   const int64_t first = plan.panels.first(panel);
   alignas(64) T beyond[2 * lanes<T>];  // where results outside go
+  // Two panels, which threads may compute at once, can share channels: only what is finished goes to y.
+  alignas(64) T unfinished[ma * mb][2 * lanes<T>];
   grid.for_tiles(begin, columns, grid.lines, [&](int64_t tile, int64_t column, int64_t line) {
     T* pixels[ma][mb];
     list_pixels<ma, mb, T>(grid.result_of(column, line), grid.result, grid.result_step, grid.kernels,
                            plan.panels.channels, y + first, beyond, pixels);
+    T* places[ma * mb];
+    int64_t inside = 0;
+    for (auto& row : pixels)
+      for (T*& pixel : row)
+        if (pixel != beyond) {
+          places[inside] = pixel;
+          if (finish) pixel = unfinished[inside];
+          ++inside;
+        }
     if (direct.has(tile))
       direct.write(column, line, bias != nullptr ? bias + first : nullptr, pixels);
     else
@@ -373,24 +384,20 @@ void write_results(const MultiplyPlan<T>& plan, int64_t begin, int64_t columns, 
             [&](int a, int b, const V& value) { simd::store(pixels[a][b] + lane, value + start); });
       }
     sums += width;
+    for (int64_t i = 0; finish && i < inside; ++i) {
+      finish.run(unfinished[i], places[i] - y, width);
+      std::copy_n(unfinished[i], width, places[i]);
+    }
     if (sums_of_y == nullptr) return;
-    const T* inside[ma * mb];
-    int64_t count = 0;
-    for (const auto& row : pixels)
-      for (const T* pixel : row)
-        if (pixel != beyond) inside[count++] = pixel;
     sums_of_y->add(
-        begin / plan.block, plan.lanes_before(panel), first, width, count,
-        [&](int64_t i) { return inside[i]; }, [&](int64_t i) { return inside[i] - y; });
+        begin / plan.block, plan.lanes_before(panel), first, width, inside,
+        [&](int64_t i) { return places[i]; }, [&](int64_t i) { return places[i] - y; });
   });
 }
 
 template <class T, int ma, int mb, int r>
-void multiply(const Gather& g, const Kernels& kernels, const ConvSource<T>& x, const GatherWeights<T>& w,
-              const T* bias, T* y, ChannelSums<T>* sums_of_y) {
+TransformedWeights<T> transform_weights(const Gather& g, const Kernels& kernels, const GatherWeights<T>& w) {
   const MultiplyPlan<T> plan(g, kernels, mb);
-  const TileGrid& grid = plan.grid;
-  const int64_t row = plan.row, depth = plan.depth();
   const auto weights = scratch<T>(plan.weights_before(plan.panels.count()));
   const auto sums_of_weights = scratch<T>(plan.sampled() * plan.channels * lanes<T>);
   parallel_chunks(plan.panels.count(), [&](int64_t panel) {
@@ -401,13 +408,23 @@ void multiply(const Gather& g, const Kernels& kernels, const ConvSource<T>& x, c
     transform_weights<Filter<ma, r>, Filter<mb, r>>(
         g, plan, w, panel, elements_of<T>(weights) + plan.weights_before(panel), sums_of_panel);
   });
-  if (sums_of_y != nullptr) sums_of_y->prepare(plan.blocks, plan.lanes_before(plan.panels.count()));
-  // The scales of channels, and what windows read in the padding.
   const auto of_channels = scratch<T>(2 * plan.channels);
   T* const scales = elements_of<T>(of_channels);
   scale_channels(plan, elements_of<T>(sums_of_weights), scales);
-  T* const zeros = scales + plan.channels;
-  std::fill_n(zeros, plan.channels, T(0));
+  std::fill_n(scales + plan.channels, plan.channels, T(0));
+  return {w, weights, of_channels};
+}
+
+template <class T, int ma, int mb, int r>
+void multiply(const Gather& g, const Kernels& kernels, const ConvSource<T>& x,
+              const TransformedWeights<T>& weights, const T* bias, T* y, ChannelSums<T>* sums_of_y,
+              const RowFinish<T>& finish) {
+  const MultiplyPlan<T> plan(g, kernels, mb);
+  const TileGrid& grid = plan.grid;
+  const int64_t row = plan.row, depth = plan.depth();
+  if (sums_of_y != nullptr) sums_of_y->prepare(plan.blocks, plan.lanes_before(plan.panels.count()));
+  const T* const scales = elements_of<T>(weights.scales);
+  const T* const zeros = scales + plan.channels;
   parallel_chunks(plan.blocks * plan.groups, [&](int64_t task) {
     const auto memory = scratch<T>(grid.points * (plan.source_point + plan.sums_point));
     T* source = elements_of<T>(memory);
@@ -423,7 +440,7 @@ void multiply(const Gather& g, const Kernels& kernels, const ConvSource<T>& x, c
       least[static_cast<std::size_t>(t)] = sum;
       least_of_all = std::min(least_of_all, sum);
     });
-    DirectTiles<T, ma, mb, r> direct(g, plan, x, w, zeros, scales);
+    DirectTiles<T, ma, mb, r> direct(g, plan, x, weights.given, zeros, scales);
     // The root is at least as large as a pixel that is larger than all others, and several times as large as
     // the largest of ordinary ones.
     const double largest = squares.root() / 24;
@@ -440,7 +457,7 @@ void multiply(const Gather& g, const Kernels& kernels, const ConvSource<T>& x, c
          panel < plan.panels.count() * (group + 1) / plan.groups; ++panel) {
       const int vectors = plan.panels.vectors(panel);
       const int64_t width = vectors * lanes<T>;
-      const T* of_panel = elements_of<T>(weights) + plan.weights_before(panel);
+      const T* of_panel = elements_of<T>(weights.transformed) + plan.weights_before(panel);
       const auto run = vectors == 2 ? multiply_rows<T, 2> : multiply_rows<T, 1>;
       // A row of V and those of the next taps of the line lie side by side. One product has rows of a column.
       const int64_t products = grid.line_taps == 1 ? 1 : columns;
@@ -450,7 +467,7 @@ void multiply(const Gather& g, const Kernels& kernels, const ConvSource<T>& x, c
                width, depth, sums + i * plan.sums_point + c * grid.lines * width, width},
               columns / products * grid.lines);
       direct.prepare(panel);
-      write_results<T, ma, mb, r>(plan, begin, columns, sums, direct, panel, bias, y, sums_of_y);
+      write_results<T, ma, mb, r>(plan, begin, columns, sums, direct, panel, bias, y, sums_of_y, finish);
     }
   });
   if (sums_of_y == nullptr) return;
@@ -470,15 +487,28 @@ int64_t multiply_workspace(const Gather& g, const Kernels& kernels, int m) {
 }
 
 template <class T>
-void multiply(const Gather& g, const Kernels& kernels, int m, const ConvSource<T>& x,
-              const GatherWeights<T>& w, const T* bias, T* y, ChannelSums<T>* sums) {
+TransformedWeights<T> transform_weights(const Gather& g, const Kernels& kernels, int m,
+                                        const GatherWeights<T>& w) {
+  TransformedWeights<T> result;
   by_kernels(kernels, m,
-             [&](auto ma, auto mb, auto r) { multiply<T, ma, mb, r>(g, kernels, x, w, bias, y, sums); });
+             [&](auto ma, auto mb, auto r) { result = transform_weights<T, ma, mb, r>(g, kernels, w); });
+  return result;
+}
+
+template <class T>
+void multiply(const Gather& g, const Kernels& kernels, int m, const ConvSource<T>& x,
+              const TransformedWeights<T>& weights, const T* bias, T* y, ChannelSums<T>* sums,
+              const RowFinish<T>& finish) {
+  by_kernels(kernels, m, [&](auto ma, auto mb, auto r) {
+    multiply<T, ma, mb, r>(g, kernels, x, weights, bias, y, sums, finish);
+  });
 }
 
 #define PLEAT_WINOGRAD_MULTIPLY(T)                                                                          \
-  template void multiply(const Gather&, const Kernels&, int, const ConvSource<T>&, const GatherWeights<T>&, \
-                         const T*, T*, ChannelSums<T>*);                                                    \
+  template TransformedWeights<T> transform_weights(const Gather&, const Kernels&, int,                      \
+                                                   const GatherWeights<T>&);                                \
+  template void multiply(const Gather&, const Kernels&, int, const ConvSource<T>&,                          \
+                         const TransformedWeights<T>&, const T*, T*, ChannelSums<T>*, const RowFinish<T>&); \
   template int64_t multiply_workspace<T>(const Gather&, const Kernels&, int);
 PLEAT_WINOGRAD_MULTIPLY(float)
 PLEAT_WINOGRAD_MULTIPLY(double)

@@ -1,0 +1,49 @@
+// Private header: not installed.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "pleat/onnx/trace.h"
+
+/// How a traced call is made again.
+
+namespace pleat::inference {
+
+/// Undefined inputs are undefined tensors.
+using Inputs = std::span<const Tensor* const>;
+using Outputs = std::span<Tensor* const>;
+using Run = std::function<void(Inputs, Outputs)>;
+
+/// A call's options, and what the trace knows of its tensors.
+class Options {
+ public:
+  Options(const onnx::Trace& trace, const onnx::Call& call) : trace_(trace), call_(call) {}
+
+  std::size_t inputs() const { return call_.inputs.size(); }
+  bool has(std::size_t i) const { return i < inputs() && call_.inputs[i] >= 0; }
+  const Tensor& input(std::size_t i) const { return value(call_.inputs[i]); }
+  const Tensor& output() const { return value(call_.outputs[0]); }
+
+  bool has(std::string_view name) const { return find(name) != nullptr; }
+  int64_t integer(std::string_view name) const { return integers(name).at(0); }
+  bool flag(std::string_view name) const { return integer(name) != 0; }
+  double number(std::string_view name) const;
+  std::vector<int64_t> integers(std::string_view name) const;
+
+ private:
+  const Tensor& value(int id) const { return trace_.values[static_cast<std::size_t>(id)].tensor; }
+  const Attribute* find(std::string_view name) const;
+  const Attribute::Value& get(std::string_view name) const;
+
+  const onnx::Trace& trace_;
+  const onnx::Call& call_;
+};
+
+/// Null where the function is not known, or cannot be called in this form.
+Run run_of(const onnx::Trace& trace, const onnx::Call& call);
+
+}  // namespace pleat::inference

@@ -1,0 +1,241 @@
+#include "pleat/inference/inference.h"
+
+#include <algorithm>
+#include <mutex>
+#include <utility>
+
+#include "pleat/autograd/autocast.h"
+#include "pleat/autograd/grad_mode.h"
+#include "pleat/core/base/format.h"
+#include "pleat/core/tensor/copy.h"
+#include "pleat/inference/plan.h"
+#include "pleat/nn/mode_scope.h"
+#include "pleat/onnx/plan.h"
+#include "pleat/ops/elementwise/arithmetic.h"
+#include "pleat/ops/elementwise/math.h"
+#include "pleat/ops/reduce/reduce.h"
+#include "pleat/ops/shape/shape.h"
+
+namespace pleat {
+namespace {
+
+/// What a plan is for: shapes, types and devices of inputs, whatever the size of their batch where `dims`
+/// says which dimension that is.
+struct Key {
+  Key(const std::vector<Tensor>& inputs, std::vector<int64_t> dims) : batch_dims(std::move(dims)) {
+    for (const Tensor& x : inputs) ports.push_back({x.shape(), x.dtype(), x.device()});
+  }
+
+  bool fits(const std::vector<Tensor>& inputs) const {
+    if (inputs.size() != ports.size()) return false;
+    for (std::size_t i = 0; i < ports.size(); ++i) {
+      const Tensor& x = inputs[i];
+      if (ports[i].dtype != x.dtype() || ports[i].device != x.device() ||
+          ports[i].shape.size() != x.shape().size())
+        return false;
+      for (std::size_t d = 0; d < ports[i].shape.size(); ++d)
+        if (ports[i].shape[d] != x.shape()[d] && !is_batch(i, d)) return false;
+    }
+    return true;
+  }
+  bool is_batch(std::size_t input, std::size_t dim) const {
+    return !batch_dims.empty() && batch_dims[input] == static_cast<int64_t>(dim);
+  }
+
+  struct Port {
+    Shape shape;
+    DType dtype;
+    Device device;
+  };
+  std::vector<Port> ports;
+  std::vector<int64_t> batch_dims;  ///< of each input, or -1; empty: no size is free
+};
+
+/// The dimension of each input that is the batch, or -1.
+std::vector<int64_t> batch_dims_of(const std::vector<Tensor>& inputs, const IntegerList& given) {
+  check<ValueError>(given.size() <= 1 || given.size() == inputs.size(),
+                    "Inference: batch_dims needs one dimension for all inputs or one for each of {}, got {}",
+                    inputs.size(), given.size());
+  std::vector<int64_t> dims;
+  for (std::size_t i = 0; i < inputs.size() && !given.empty(); ++i) {
+    dims.push_back(given.size() == 1 ? given[0] : given[i]);
+    check<ValueError>(dims.back() >= -1 && dims.back() < inputs[i].rank(),
+                      "Inference: the batch of input {} must be a dimension of {}, or -1 for none, got {}", i,
+                      inputs[i], dims.back());
+  }
+  return dims;
+}
+
+/// The size of the batch that all inputs with one have; -1: they have none, of different sizes, or of 0.
+int64_t batch_of(const std::vector<Tensor>& inputs, const std::vector<int64_t>& dims) {
+  int64_t batch = -1;
+  for (std::size_t i = 0; i < dims.size(); ++i) {
+    if (dims[i] < 0) continue;
+    const int64_t size = inputs[i].size(dims[i]);
+    if (size < 1 || (batch >= 0 && batch != size)) return -1;
+    batch = size;
+  }
+  return batch;
+}
+
+struct Known {
+  Key key;
+  std::shared_ptr<const inference::Plan> plan;  ///< null: the network runs as it is
+  std::string reason;                           ///< why it does
+  uint64_t last_call;
+};
+
+std::string describe(const Known& known) {
+  std::string text;
+  for (const Key::Port& port : known.key.ports)
+    text += fmt::format("{}{} {}", text.empty() ? "inputs " : ", ", to_string(port.shape), name(port.dtype));
+  if (known.plan != nullptr) return text + ":\n" + known.plan->describe();
+  return text + ": the network as it is, since a plan cannot follow it: " + known.reason + '\n';
+}
+
+}  // namespace
+
+struct Inference::State {
+  State(nn::Module& network, Function forward, const InferenceOptions& given, std::size_t examples)
+      : net(network), function(std::move(forward)), options(given), input_count(examples) {
+    for (const auto& list : {net.named_parameters(), net.named_buffers()})
+      for (const auto& [name, tensor] : list) versions.emplace_back(tensor, tensor.version());
+  }
+
+  /// The plan for such inputs, made if it is missing.
+  std::shared_ptr<const Known> find(const std::vector<Tensor>& inputs) {
+    const std::lock_guard lock(mutex);
+    for (const std::shared_ptr<Known>& known : all)
+      if (known->key.fits(inputs)) {
+        known->last_call = ++calls;
+        return known;
+      }
+    for (const auto& [tensor, version] : versions)
+      check<Error>(
+          tensor.version() == version,
+          "Inference: the network's parameters have changed since this was made of it; make another one");
+    const auto made = std::make_shared<Known>(Known{Key(inputs, {}), nullptr, {}, ++calls});
+    try {
+      const NoGrad off_the_tape;
+      const onnx::Trace trace = trace_for(inputs);
+      check<ValueError>(!trace.reads_numbers,
+                        "it reads elements of a tensor (item(), to_vector()), by which it may decide");
+      made->plan = std::make_shared<const inference::Plan>(trace, options.measure, linears);
+    } catch (const ValueError& error) {
+      made->reason = error.what();
+      (void)run_network(inputs);  // where the forward itself does not take them, this throws
+    }
+    if (std::ssize(all) >= options.most_plans)
+      all.erase(std::min_element(all.begin(), all.end(),
+                                 [](const auto& a, const auto& b) { return a->last_call < b->last_call; }));
+    all.push_back(made);
+    return made;
+  }
+
+  /// The calls that the network makes for such inputs.
+  onnx::Trace trace_for(const std::vector<Tensor>& inputs) {
+    const std::vector<int64_t> dims = batch_dims_of(inputs, options.batch_dims);
+    const int64_t batch = batch_of(inputs, dims);
+    const nn::ModeScope scope(net, nn::Mode::evaluation);
+    if (batch < 1) return onnx::make_plan(&net, function, inputs, {}).trace;
+    for (const auto& [key, plan] : traced)
+      if (key.fits(inputs)) return trace_of(plan, batch);
+    std::vector<Tensor> first;
+    for (std::size_t i = 0; i < inputs.size(); ++i)
+      first.push_back(dims[i] < 0 ? inputs[i] : narrow(inputs[i], dims[i], 0, 1));
+    try {
+      onnx::Plan plan = onnx::make_plan(&net, function, first, dims);
+      onnx::Trace trace = trace_of(plan, batch);
+      if (std::ssize(traced) >= options.most_plans) traced.erase(traced.begin());
+      traced.emplace_back(Key(inputs, dims), std::move(plan));
+      return trace;
+    } catch (const ValueError&) {  // it depends on the batch in another way
+      return onnx::make_plan(&net, function, inputs, {}).trace;
+    }
+  }
+
+  std::vector<Tensor> run_network(const std::vector<Tensor>& inputs) {
+    const nn::ModeScope scope(net, nn::Mode::evaluation);
+    const NoGrad off_the_tape;
+    return function(inputs);
+  }
+
+  nn::Module& net;
+  Function function;
+  InferenceOptions options;
+  std::size_t input_count;
+  std::vector<std::pair<Tensor, uint64_t>> versions;  ///< of parameters and buffers
+  std::mutex mutex;
+  std::vector<std::shared_ptr<Known>> all;
+  std::vector<std::pair<Key, onnx::Plan>> traced;
+  uint64_t calls = 0;
+  inference::SharedLinears linears;
+};
+
+Inference::Inference(nn::Module& net, const Tensor& example, const InferenceOptions& options)
+    : Inference(
+          net, std::vector{example},
+          [&net](const std::vector<Tensor>& in) { return std::vector<Tensor>{net(in[0])}; }, options) {}
+
+Inference::Inference(nn::Module& net, const std::vector<Tensor>& examples, Function function,
+                     const InferenceOptions& options) {
+  check<ValueError>(function != nullptr, "Inference: the function is empty");
+  check<ValueError>(options.most_plans >= 1, "Inference: most_plans must be at least 1, got {}",
+                    int64_t{options.most_plans});
+  check<ValueError>(!examples.empty(), "Inference: needs an example of each input");
+  for (const Tensor& example : examples)
+    check<ValueError>(example.defined(), "Inference: an example of an input is undefined");
+  (void)batch_dims_of(examples, options.batch_dims);
+  state_ = std::make_unique<State>(net, std::move(function), options, examples.size());
+  (void)(*this)(examples);
+}
+Inference::~Inference() = default;
+Inference::Inference(Inference&&) noexcept = default;
+Inference& Inference::operator=(Inference&&) noexcept = default;
+
+Tensor Inference::operator()(const Tensor& input) const {
+  std::vector<Tensor> outputs = (*this)(std::vector{input});
+  check<ValueError>(outputs.size() == 1, "Inference: the network has {} outputs; call it with a vector",
+                    outputs.size());
+  return std::move(outputs[0]);
+}
+
+std::vector<Tensor> Inference::operator()(const std::vector<Tensor>& inputs) const {
+  check<ValueError>(inputs.size() == state_->input_count,
+                    "Inference: needs {} inputs, like the examples, got {}", state_->input_count,
+                    inputs.size());
+  for (const Tensor& x : inputs) check<ValueError>(x.defined(), "Inference: an input is undefined");
+  check<Error>(
+      !autocast_dtype(),
+      "Inference: is called under Autocast; leave the scope, and convert the network with to(float16) "
+      "where halves are wanted");
+  const NoGrad off_the_tape;
+  const std::shared_ptr<const Known> known = state_->find(inputs);
+  if (known->plan != nullptr) return known->plan->run(inputs);
+  const std::lock_guard lock(state_->mutex);  // the network is changed, to evaluation mode
+  return state_->run_network(inputs);
+}
+
+double Inference::difference(const std::vector<Tensor>& inputs) const {
+  const std::vector<Tensor> outputs = (*this)(inputs);
+  const std::lock_guard lock(state_->mutex);
+  const std::vector<Tensor> expected = state_->run_network(inputs);
+  const NoGrad off_the_tape;
+  double largest = 0, apart = 0;
+  for (std::size_t i = 0; i < outputs.size(); ++i) {
+    if (outputs[i].numel() == 0) continue;
+    const Tensor a = ops::cast(outputs[i], float64), b = ops::cast(expected[i], float64);
+    apart = std::max(apart, max(abs(a - b)).item<double>());
+    largest = std::max(largest, max(abs(b)).item<double>());
+  }
+  return largest > 0 ? apart / largest : apart;
+}
+
+std::string Inference::summary() const {
+  const std::lock_guard lock(state_->mutex);
+  std::string text;
+  for (const auto& known : state_->all) text += describe(*known);
+  return text;
+}
+
+}  // namespace pleat

@@ -1,0 +1,77 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "pleat/core/base/argument.h"
+#include "pleat/core/tensor/tensor.h"
+#include "pleat/nn/module.h"
+
+/// Networks that are done training, made fast to call. docs/inference.md has an example.
+
+namespace pleat {
+
+struct InferenceOptions {
+  /// The dimension of the inputs that is the batch, as in onnx::ExportOptions: one for all, or one for each,
+  /// -1 for an input without. The network's forward then runs for batches of 1, 2 and 4, and plans for all
+  /// sizes follow from that. Empty: it runs for each size that is met.
+  IntegerList batch_dims = 0;
+  /// Times the implementations of each convolution where a plan is made; else takes the one that says that it
+  /// costs least.
+  bool measure = true;
+  /// The most plans that are kept, one for each set of input shapes; beyond, the one that was called least
+  /// recently goes. At least 1.
+  Integer most_plans = 8;
+};
+
+/// What a network computes in evaluation mode, as plans: lists of calls in which batch norms are folded into
+/// the convolutions and linear layers before them, activations and additions are computed while a result is
+/// in a cache, what depends on parameters alone is computed once, and weights lie as the kernels read them.
+///
+///   Inference engine(net, example);   // float32 images [1, 3, 224, 224], say
+///   Tensor y = engine(x);             // what net(x) is in evaluation mode, but for rounding
+///
+/// A plan is for inputs of certain shapes and types, and is made at the first call with them, of the calls
+/// that the network's forward makes (docs/modules.md lists the functions that can be followed). A forward
+/// that cannot be followed is run as it is, and `summary` says why. What a forward decides by numbers it
+/// reads (item()) is refused; by the size of the batch, see `batch_dims`. The parameters are those of the
+/// construction: a network that trains on needs another engine.
+///
+/// The network must outlive the engine. Threads may call an engine at once, and they share its weights; while
+/// a plan is made, or a network runs as it is, the network must not be used elsewhere.
+class Inference {
+ public:
+  using Function = std::function<std::vector<Tensor>(const std::vector<Tensor>&)>;
+
+  /// A network of one input and one output, and the plan for the example. Throws what the forward throws;
+  /// ValueError for options out of range, and for batch_dims that are no dimensions of the examples.
+  Inference(nn::Module& net, const Tensor& example, const InferenceOptions& options = {});
+  /// A function of several inputs and outputs that calls `net`.
+  Inference(nn::Module& net, const std::vector<Tensor>& examples, Function function,
+            const InferenceOptions& options = {});
+  ~Inference();
+  Inference(Inference&&) noexcept;
+  Inference& operator=(Inference&&) noexcept;
+
+  /// The output, off the tape. Throws what the forward throws for inputs that do not fit; Error where a new
+  /// plan is needed and parameters have changed since the construction, and under Autocast.
+  Tensor operator()(const Tensor& input) const;
+  std::vector<Tensor> operator()(const std::vector<Tensor>& inputs) const;
+
+  /// The largest |engine - network| over all outputs, divided by the largest |network|: how much the engine
+  /// rounds in another way. Throws as a call.
+  double difference(const std::vector<Tensor>& inputs) const;
+
+  /// The plans as text: each call with what was folded into it, the implementation of convolutions, and what
+  /// is left as it was.
+  std::string summary() const;
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace pleat

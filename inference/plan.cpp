@@ -1,0 +1,416 @@
+#include "pleat/inference/plan.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <optional>
+#include <unordered_map>
+
+#include "pleat/core/base/format.h"
+#include "pleat/core/base/small_vector.h"
+#include "pleat/core/tensor/copy.h"
+#include "pleat/core/tensor/create.h"
+#include "pleat/inference/functions.h"
+#include "pleat/ops/conv/conv.h"
+#include "pleat/ops/conv/frozen_conv.h"
+#include "pleat/ops/elementwise/arithmetic.h"
+#include "pleat/ops/elementwise/math.h"
+#include "pleat/ops/matmul/linear_activation.h"
+#include "pleat/ops/norm/norm.h"
+#include "pleat/ops/shape/shape.h"
+
+namespace pleat::inference {
+namespace {
+
+using onnx::Call;
+using onnx::Value;
+
+/// A product or convolution of constant weights with what follows it, computed in one step.
+struct Fused {
+  const Call* call = nullptr;
+  Tensor weight = {}, bias = {};
+  int input = -1;
+  int addend = -1;
+  LinearActivationPtr activation = nullptr;
+  int output = -1;
+  std::string text = {};
+};
+
+/// The activation of a call that a product or convolution can finish with; null for others.
+LinearActivationPtr activation_of(const onnx::Trace& trace, const Call& call) {
+  const Options o(trace, call);
+  const std::string& name = call.function;
+  if (name == "relu") return linear_limit({.min = 0});
+  if (name == "clamp" || name == "hardtanh")
+    return linear_limit({.min = o.number("min"), .max = o.number("max")});
+  if (name == "sigmoid") return linear_sigmoid();
+  if (name == "tanh") return linear_tanh();
+  if (name == "silu") return linear_silu();
+  if (name == "gelu") return linear_gelu(o.flag("tanh") ? GeluApproximation::tanh : GeluApproximation::none);
+  if (name == "hardswish") return linear_hardswish();
+  if (name == "hardsigmoid") return linear_hardsigmoid();
+  if (name == "mish") return linear_mish();
+  if (name == "leaky_relu") return linear_leaky_relu(o.number("negative_slope"));
+  if (name == "elu") return linear_elu(o.number("alpha"));
+  return nullptr;
+}
+
+/// [K] seen as the sizes of a weight's dimension `dim`.
+Tensor along(const Tensor& per_channel, const Tensor& weight, std::size_t dim) {
+  std::vector<int64_t> shape(weight.shape().size(), 1);
+  shape[dim] = per_channel.numel();
+  return reshape(per_channel, shape);
+}
+
+/// What y = scale x + shift makes of a batch norm's inputs, in float64.
+struct Affine {
+  Tensor scale, shift;
+};
+Affine affine_of(const Options& o, const std::vector<const Tensor*>& in) {
+  const auto wide = [](const Tensor& t) { return ops::cast(t, float64); };
+  Tensor scale = rsqrt(wide(*in[4]) + o.number("eps"));
+  if (in[1]->defined()) scale = scale * wide(*in[1]);
+  Tensor shift = -wide(*in[3]) * scale;
+  if (in[2]->defined()) shift = shift + wide(*in[2]);
+  return {scale, shift};
+}
+
+}  // namespace
+
+class Plan::Builder {
+ public:
+  Builder(Plan& plan, const onnx::Trace& trace, bool measured, SharedLinears& linears)
+      : plan_(plan),
+        trace_(trace),
+        measured_(measured),
+        linears_(linears),
+        known_(trace.values.size()),
+        readers_(trace.values.size()),
+        made_by_(trace.values.size(), -1),
+        done_(trace.calls.size()) {
+    for (std::size_t v = 0; v < trace.values.size(); ++v)
+      if (trace.values[v].kind == Value::Kind::state || trace.values[v].kind == Value::Kind::constant)
+        known_[v] = trace.values[v].tensor.detach();
+  }
+
+  void build() {
+    compute_constants();
+    for (std::size_t c = 0; c < trace_.calls.size(); ++c)
+      if (!done_[c])
+        for (const int v : trace_.calls[c].inputs)
+          if (v >= 0) readers_[at(v)].push_back(static_cast<int>(c));
+    for (const int v : trace_.outputs) readers_[at(v)].push_back(beyond);
+    for (std::size_t c = 0; c < trace_.calls.size(); ++c)
+      if (!done_[c] && is_needed(trace_.calls[c])) add_step(c);
+    finish();
+  }
+
+ private:
+  static constexpr int beyond = std::numeric_limits<int>::max();  ///< the reader of results
+  static std::size_t at(int v) { return static_cast<std::size_t>(v); }
+
+  const Tensor& example(int v) const { return trace_.values[at(v)].tensor; }
+  bool is_known(int v) const { return v < 0 || known_[at(v)].defined(); }
+  std::vector<const Tensor*> known_inputs(const Call& call) const {
+    static const auto& none = *new Tensor;
+    std::vector<const Tensor*> in;
+    for (const int v : call.inputs) in.push_back(v < 0 ? &none : &known_[at(v)]);
+    return in;
+  }
+  bool is_needed(const Call& call) const {
+    return std::any_of(call.outputs.begin(), call.outputs.end(),
+                       [&](int v) { return v >= 0 && !readers_[at(v)].empty(); });
+  }
+
+  Run again(const Call& call) const {
+    Run run = run_of(trace_, call);
+    check<ValueError>(run != nullptr, "{} cannot be called again by a plan", call.where());
+    return run;
+  }
+
+  /// Calls whose inputs are all known are made now.
+  void compute_constants() {
+    for (std::size_t c = 0; c < trace_.calls.size(); ++c) {
+      const Call& call = trace_.calls[c];
+      for (const int v : call.outputs)
+        if (v >= 0) made_by_[at(v)] = static_cast<int>(c);
+      if (!std::all_of(call.inputs.begin(), call.inputs.end(), [&](int v) { return is_known(v); })) continue;
+      run_again(again(call), call.inputs, call.outputs, known_);
+      done_[c] = true;
+    }
+  }
+
+  /// The one call that reads a value, or -1.
+  int only_reader(int v) const {
+    const std::vector<int>& readers = readers_[at(v)];
+    return readers.size() == 1 && readers[0] != beyond ? readers[0] : -1;
+  }
+  /// Whether a value is there before call `c` is made.
+  bool is_before(int v, std::size_t c) const {
+    const int maker = step_of_value(v);
+    return is_known(v) || maker < static_cast<int>(c);
+  }
+  /// The call in whose step a value is computed; -1: it is an input.
+  int step_of_value(int v) const {
+    const auto found = fused_into_.find(v);
+    return found != fused_into_.end() ? found->second : made_by_[at(v)];
+  }
+
+  /// Whether weights of this kind are folded; the others are rounded.
+  static bool folds(const Tensor& t) { return t.dtype() == float32 || t.dtype() == float64; }
+  /// Whether a step of its own computes the call, which then finishes its result.
+  bool is_frozen(const Fused& fused) const {
+    const bool has_batch =
+        fused.call->function != "conv" || example(fused.input).rank() == fused.weight.rank();
+    return fused.weight.device().is_cpu() && has_batch && fused.call->function != "conv_transpose";
+  }
+
+  /// A call as a convolution or product of known weights, if it is one.
+  std::optional<Fused> fusible(const Call& call) const {
+    const std::string& name = call.function;
+    const bool is_conv = name == "conv", is_transposed = name == "conv_transpose",
+               is_linear = name == "linear", is_matmul = name == "matmul";
+    if (!is_conv && !is_transposed && !is_linear && !is_matmul) return std::nullopt;
+    Fused fused{.call = &call, .input = call.inputs[0], .output = call.outputs[0]};
+    if (is_known(fused.input) || !is_known(call.inputs[1]) ||
+        (call.inputs.size() > 2 && !is_known(call.inputs[2])))
+      return std::nullopt;
+    const Tensor& x = example(fused.input);
+    const Tensor& weight = known_[at(call.inputs[1])];
+    if (!folds(x) || weight.dtype() != x.dtype() || x.numel() == 0 || weight.numel() == 0)
+      return std::nullopt;
+    if (is_matmul && (weight.rank() != 2 || x.rank() < 2 || !x.device().is_cpu())) return std::nullopt;
+    fused.weight = is_matmul ? transpose(weight, 0, 1) : weight;
+    if (call.inputs.size() > 2 && call.inputs[2] >= 0) fused.bias = known_[at(call.inputs[2])];
+    fused.text = call.function;
+    return fused;
+  }
+
+  /// Folds a batch norm by running statistics into the weights.
+  bool fold(Fused& fused, const Call& norm) const {
+    if (norm.function != "batch_norm" && norm.function != "instance_norm") return false;
+    if (norm.inputs.size() < 5 || norm.inputs[3] < 0 || norm.inputs[0] != fused.output) return false;
+    const Options o(trace_, norm);
+    if (o.flag("training")) return false;
+    for (std::size_t i = 1; i < 5; ++i)
+      if (!is_known(norm.inputs[i])) return false;
+    const bool is_product = fused.call->function == "linear" || fused.call->function == "matmul";
+    if (is_product && example(fused.output).rank() != 2) return false;
+    const bool is_transposed = fused.call->function == "conv_transpose";
+    if (is_transposed && Options(trace_, *fused.call).integer("groups") != 1) return false;
+    // Channels are dimension 1: of an input without a batch that is another one.
+    if (example(fused.output).rank() != fused.weight.rank()) return false;
+    const DType dtype = fused.weight.dtype();
+    const Affine affine = affine_of(o, known_inputs_of_norm(norm));
+    fused.weight = ops::cast(
+        ops::cast(fused.weight, float64) * along(affine.scale, fused.weight, is_transposed ? 1 : 0), dtype);
+    const Tensor shift =
+        fused.bias.defined() ? ops::cast(fused.bias, float64) * affine.scale + affine.shift : affine.shift;
+    fused.bias = ops::cast(shift, dtype);
+    return true;
+  }
+  /// But for x and the residual, which are not known.
+  std::vector<const Tensor*> known_inputs_of_norm(const Call& norm) const {
+    std::vector<const Tensor*> in = known_inputs(norm);
+    in.resize(5);
+    return in;
+  }
+
+  /// Takes what follows into the step of call `c`.
+  void extend(Fused& fused, std::size_t c) {
+    for (int next = only_reader(fused.output); next >= 0; next = only_reader(fused.output)) {
+      const Call& call = trace_.calls[at(next)];
+      const bool is_plain = fused.addend < 0 && fused.activation == nullptr;
+      if (call.outputs.size() != 1 || example(call.outputs[0]).dtype() != example(fused.output).dtype())
+        return;
+      const bool finishes = is_frozen(fused);
+      if (is_plain && fold(fused, call)) {
+        take(fused, next, c, call.function);
+        const Options o(trace_, call);
+        const Bounds bounds{.min = o.number("min"), .max = o.number("max")};
+        const int residual = call.inputs.size() > 5 ? call.inputs[5] : -1;
+        check<ValueError>(residual < 0 && !bounds.any(), "{} adds or limits beside normalising",
+                          call.where());
+      } else if (LinearActivationPtr f = finishes && fused.activation == nullptr && call.inputs.size() == 1
+                                             ? activation_of(trace_, call)
+                                             : nullptr) {
+        fused.activation = std::move(f);
+        take(fused, next, c, call.function);
+      } else if (finishes && is_plain && call.function == "add" && call.inputs.size() == 2) {
+        const int other = call.inputs[call.inputs[0] == fused.output ? 1 : 0];
+        if (other == fused.output || is_known(other) || !is_before(other, c) ||
+            example(other).shape() != example(fused.output).shape() ||
+            example(other).dtype() != example(fused.output).dtype())
+          return;
+        fused.addend = other;
+        take(fused, next, c, "add");
+      } else {
+        return;
+      }
+    }
+  }
+  void take(Fused& fused, int next, std::size_t c, const std::string& name) {
+    done_[at(next)] = true;
+    fused.output = trace_.calls[at(next)].outputs[0];
+    fused_into_[fused.output] = static_cast<int>(c);
+    fused.text += " + " + name;
+  }
+
+  void add_step(std::size_t c) {
+    const Call& call = trace_.calls[c];
+    if (std::optional<Fused> fused = fusible(call)) {
+      extend(*fused, c);
+      const std::string where = call.module.empty() ? "" : " in " + call.module;
+      if (!is_frozen(*fused))
+        add_call(call, {fused->input, constant(fused->weight), constant(fused->bias)}, {fused->output},
+                 fused->text + where);
+      else if (call.function == "conv")
+        add_conv(*fused, where);
+      else
+        add_linear(*fused, where);
+      return;
+    }
+    add_call(call, call.inputs, call.outputs, call.where());
+  }
+
+  /// A tensor that no change of the network's parameters reaches.
+  Tensor own(const Tensor& t) const {
+    const bool is_parameter =
+        t.defined() && std::any_of(trace_.values.begin(), trace_.values.end(), [&](const Value& value) {
+          return value.kind == Value::Kind::state && value.tensor.impl().storage == t.impl().storage;
+        });
+    return is_parameter ? ops::copy(t) : t;
+  }
+
+  /// A new value that is known.
+  int constant(const Tensor& t) {
+    if (!t.defined()) return -1;
+    known_.push_back(t);
+    return static_cast<int>(known_.size()) - 1;
+  }
+
+  void add_conv(const Fused& fused, const std::string& where) {
+    const Options o(trace_, *fused.call);
+    Padding::List padding;
+    const auto low = o.integers("padding_low"), high = o.integers("padding_high");
+    for (std::size_t d = 0; d < low.size(); ++d) padding.emplace_back(low[d], high[d]);
+    const ConvOptions options{.stride = o.integers("stride"),
+                              .padding = padding,
+                              .dilation = o.integers("dilation"),
+                              .groups = o.integer("groups")};
+    const auto conv = std::make_shared<const ops::FrozenConv>(example(fused.input).shape(), own(fused.weight),
+                                                              own(fused.bias), options, measured_);
+    add(fused.text + where + ": " + std::string(conv->implementation()), {fused.input, fused.addend},
+        [conv, fused_in = fused.input, addend = fused.addend, activation = fused.activation,
+         y = fused.output](std::vector<Tensor>& values) {
+          values[at(y)] = conv->run(values[at(fused_in)], finish_of(values, addend, activation));
+        });
+  }
+
+  void add_linear(const Fused& fused, const std::string& where) {
+    const int given = fused.call->inputs[1];
+    const bool is_state = trace_.values[at(given)].kind == Value::Kind::state &&
+                          fused.weight.impl().id == known_[at(given)].impl().id;
+    std::shared_ptr<const ops::FrozenLinear> linear;
+    if (is_state) {
+      const int bias = fused.call->inputs.size() > 2 ? fused.call->inputs[2] : -1;
+      auto& shared = linears_[{example(given).impl().id, bias < 0 ? 0 : example(bias).impl().id}];
+      if (shared == nullptr)
+        shared = std::make_shared<const ops::FrozenLinear>(fused.weight, own(fused.bias));
+      linear = shared;
+    } else {
+      linear = std::make_shared<const ops::FrozenLinear>(fused.weight, own(fused.bias));
+    }
+    add(fused.text + where, {fused.input, fused.addend},
+        [linear, x = fused.input, addend = fused.addend, activation = fused.activation,
+         y = fused.output](std::vector<Tensor>& values) {
+          values[at(y)] = linear->run(values[at(x)], finish_of(values, addend, activation));
+        });
+  }
+
+  static ops::ResultFinish finish_of(const std::vector<Tensor>& values, int addend,
+                                     const LinearActivationPtr& activation) {
+    ops::ResultFinish finish;
+    if (addend >= 0) finish.addend = values[at(addend)];
+    if (activation != nullptr) finish.f = &activation->function();
+    return finish;
+  }
+
+  void add_call(const Call& call, const std::vector<int>& inputs, const std::vector<int>& outputs,
+                std::string text) {
+    add(std::move(text), inputs, [run = again(call), inputs, outputs](std::vector<Tensor>& values) {
+      run_again(run, inputs, outputs, values);
+    });
+  }
+  static void run_again(const Run& run, const std::vector<int>& inputs, const std::vector<int>& outputs,
+                        std::vector<Tensor>& values) {
+    static const auto& none = *new Tensor;
+    Tensor unread;
+    SmallVector<const Tensor*, 8> in;
+    SmallVector<Tensor*, 8> out;
+    for (const int v : inputs) in.push_back(v < 0 ? &none : &values[at(v)]);
+    for (const int v : outputs) out.push_back(v < 0 ? &unread : &values[at(v)]);
+    run({in.data(), in.size()}, {out.data(), out.size()});
+  }
+
+  void add(std::string text, const std::vector<int>& reads, std::function<void(std::vector<Tensor>&)> run) {
+    for (const int v : reads)
+      if (v >= 0) last_step_[v] = plan_.steps_.size();
+    plan_.steps_.push_back({std::move(text), std::move(run), {}});
+  }
+
+  void finish() {
+    plan_.inputs_ = trace_.inputs;
+    plan_.outputs_ = trace_.outputs;
+    plan_.constants_.resize(known_.size());
+    for (const auto& [value, step] : last_step_) {
+      const bool is_result =
+          std::find(trace_.outputs.begin(), trace_.outputs.end(), value) != trace_.outputs.end();
+      if (is_known(value))
+        plan_.constants_[at(value)] = own(known_[at(value)]);
+      else if (!is_result)
+        plan_.steps_[step].last_reads.push_back(value);
+    }
+    for (const int v : trace_.outputs)
+      if (is_known(v)) plan_.constants_[at(v)] = own(known_[at(v)]);
+  }
+
+  Plan& plan_;
+  const onnx::Trace& trace_;
+  bool measured_;
+  SharedLinears& linears_;
+  std::vector<Tensor> known_;                ///< by value, where it is constant
+  std::vector<std::vector<int>> readers_;    ///< of each value: the calls, and `beyond`
+  std::vector<int> made_by_;                 ///< of each value: the call
+  std::vector<bool> done_;                   ///< of each call: whether it needs no step of its own
+  std::unordered_map<int, int> fused_into_;  ///< of a value that another call's step computes: that call
+  std::unordered_map<int, std::size_t> last_step_;
+};
+
+Plan::Plan(const onnx::Trace& trace, bool measured, SharedLinears& linears) {
+  Builder(*this, trace, measured, linears).build();
+}
+
+std::vector<Tensor> Plan::run(const std::vector<Tensor>& inputs) const {
+  std::vector<Tensor> values = constants_;
+  for (std::size_t i = 0; i < inputs.size(); ++i) values[static_cast<std::size_t>(inputs_[i])] = inputs[i];
+  for (const Step& step : steps_) {
+    step.run(values);
+    for (const int v : step.last_reads) values[static_cast<std::size_t>(v)] = {};
+  }
+  std::vector<Tensor> outputs;
+  outputs.reserve(outputs_.size());
+  for (const int v : outputs_) {
+    const Tensor& constant = constants_[static_cast<std::size_t>(v)];
+    outputs.push_back(constant.defined() ? ops::copy(constant) : values[static_cast<std::size_t>(v)]);
+  }
+  return outputs;
+}
+
+std::string Plan::describe() const {
+  std::string text;
+  for (const Step& step : steps_) text += "  " + step.text + '\n';
+  return text;
+}
+
+}  // namespace pleat::inference

@@ -1,0 +1,123 @@
+#include "pleat/ops/conv/frozen_conv.h"
+
+#include <algorithm>
+#include <chrono>
+#include <limits>
+#include <optional>
+#include <utility>
+
+#include "pleat/core/base/precision.h"
+#include "pleat/core/parallel/parallel.h"
+#include "pleat/core/random/random.h"
+#include "pleat/core/tensor/copy.h"
+#include "pleat/core/tensor/create.h"
+#include "pleat/ops/elementwise/arithmetic_kernels.h"
+
+namespace pleat::ops {
+namespace {
+
+/// The least time of some runs [s]: of more runs where one is short.
+template <class F>
+double time_of(const F& run) {
+  using Clock = std::chrono::steady_clock;
+  constexpr double enough = 2e-3;
+  constexpr int least_runs = 3, most_runs = 20;
+  run();
+  double best = std::numeric_limits<double>::infinity(), total = 0;
+  for (int i = 0; i < most_runs && (i < least_runs || total < enough); ++i) {
+    const auto begin = Clock::now();
+    run();
+    const double took = std::chrono::duration<double>(Clock::now() - begin).count();
+    best = std::min(best, took);
+    total += took;
+  }
+  return best;
+}
+
+/// Elements of y, and of the addend, in their order in memory; y has no gaps.
+template <class T>
+void finish_all(const ResultFinish& finish, const Tensor& y) {
+  const RowFinish<T> all(finish);
+  constexpr int64_t grain = 1 << 14;
+  if (all)
+    parallel_for(0, y.numel(), grain, [&, to = y.data<T>()](int64_t begin, int64_t end) {
+      all.run(to + begin, begin, end - begin);
+    });
+}
+
+}  // namespace
+
+FrozenConv::Way::Way(const ConvCall& call, std::shared_ptr<const ConvImplementation> chosen)
+    : implementation(std::move(chosen)),
+      as(call.problem, *implementation),
+      weight(as.weight(call.w)),
+      bias(as.bias(call.bias)),
+      prepared(implementation->prepare(as.problem, weight)) {
+  if (prepared != nullptr) weight = {};  // which that holds, if it reads it
+}
+
+Tensor FrozenConv::Way::run(const Tensor& x, const ResultFinish& finish, const ConvProblem& problem) const {
+  std::optional<SerialScope> scope;
+  if (alone) scope.emplace();
+  const Tensor result = as.make(problem.output_shape());
+  ResultFinish own = finish;
+  if (finish.addend.defined() && finish.addend.strides() != result.strides()) {
+    own.addend = empty_like(result);
+    copy_into(own.addend, finish.addend);
+  }
+  const Tensor input = as.input(x), y = as.output(result);
+  if (prepared != nullptr) {
+    prepared->run(input, bias, y, own);
+  } else {
+    implementation->forward(as.problem, input, weight, bias, y);
+    if (as.problem.dtype == float64)
+      finish_all<double>(own, y);
+    else
+      finish_all<float>(own, y);
+  }
+  return result;
+}
+
+FrozenConv::FrozenConv(const Shape& input, const Tensor& weight, const Tensor& bias,
+                       const ConvOptions& options, bool measured) {
+  Generator generator(1);
+  const Tensor noise =
+      to_format(randn(input, {.dtype = weight.dtype(), .device = weight.device()}, generator),
+                conv_format(weight.device(), weight.dtype(), conv_precision(options.precision)));
+  const ConvCall call = forward_call(noise, weight, bias, options);
+  problem_ = call.problem;
+  if (!measured || !call.requested.empty()) {
+    way_ = std::make_shared<Way>(call, call.implementation(call.requested));
+    return;
+  }
+  // What costs several times the least by its own estimate is not the fastest.
+  constexpr double too_much = 4;
+  constexpr double shared_at_least = 1e5;  // flops: less is done before another thread wakes
+  std::vector<std::shared_ptr<const ConvImplementation>> all;
+  double least = std::numeric_limits<double>::infinity();
+  for (const Candidate& candidate : conv_candidates(call, "")) {
+    all.push_back(call.implementation(candidate.name));
+    least = std::min(least, all.back()->cost(problem_, ConvPass::forward));
+  }
+  double best = std::numeric_limits<double>::infinity();
+  for (const auto& implementation : all) {
+    if (implementation->cost(problem_, ConvPass::forward) > too_much * least) continue;
+    Way way(call, implementation);
+    for (const bool alone : {true, false}) {
+      if (!alone && flops() < shared_at_least) continue;
+      way.alone = alone;
+      const double took = time_of([&] { (void)way.run(noise, {}, problem_); });
+      if (took >= best) continue;
+      best = took;
+      way_ = std::make_shared<Way>(way);
+    }
+  }
+}
+
+Tensor FrozenConv::run(const Tensor& x, const ResultFinish& finish) const {
+  const PrecisionScope precision(problem_.precision);
+  const Tensor y = way_->run(x, finish, problem_);
+  return problem_.result_format ? to_format(y, *problem_.result_format) : y;
+}
+
+}  // namespace pleat::ops

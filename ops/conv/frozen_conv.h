@@ -1,0 +1,45 @@
+// Private header: not installed.
+#pragma once
+
+#include <memory>
+#include <string_view>
+
+#include "pleat/ops/conv/call.h"
+#include "pleat/ops/matmul/result_finish.h"
+
+namespace pleat::ops {
+
+/// A convolution whose weights no longer change, of inputs of one shape: chosen and laid out once, to be
+/// run many times, off the tape, by several threads at once.
+class FrozenConv {
+ public:
+  /// Of inputs in this shape, with a batch, of the weight's type and on its device. `measured`: all
+  /// implementations that could be the fastest are timed on noise; else the one that says that it costs least
+  /// is taken. Throws as conv1d ... 3d.
+  FrozenConv(const Shape& input, const Tensor& weight, const Tensor& bias, const ConvOptions& options,
+             bool measured);
+
+  /// f(conv(x) + addend), a new tensor. The addend lies as the result does, or is converted.
+  Tensor run(const Tensor& x, const ResultFinish& finish) const;
+
+  std::string_view implementation() const { return way_->implementation->name(); }
+  double flops() const { return static_cast<double>(problem_.flops()); }
+
+ private:
+  /// An implementation with the weights as it takes them.
+  struct Way {
+    Way(const ConvCall& call, std::shared_ptr<const ConvImplementation> chosen);
+    Tensor run(const Tensor& x, const ResultFinish& finish, const ConvProblem& problem) const;
+
+    std::shared_ptr<const ConvImplementation> implementation;
+    ConvOperands as;
+    Tensor weight, bias;
+    std::shared_ptr<const PreparedConv> prepared;  ///< null: there is nothing to prepare
+    bool alone = false;                            ///< in the calling thread: there is too little to share
+  };
+
+  ConvProblem problem_;
+  std::shared_ptr<const Way> way_;
+};
+
+}  // namespace pleat::ops

@@ -1,0 +1,87 @@
+#include "pleat/ops/matmul/frozen_linear.h"
+
+#include "pleat/core/tensor/copy.h"
+#include "pleat/core/tensor/create.h"
+#include "pleat/ops/matmul/gemm_panels.h"
+
+namespace pleat::ops {
+
+class FrozenLinear::Packed {
+ public:
+  virtual ~Packed() = default;
+  virtual Tensor run(const Tensor& x, const ResultFinish& finish) const = 0;
+};
+
+namespace {
+
+Tensor dense(const Tensor& t) { return t.defined() ? to_format(t, MemoryFormat::contiguous) : t; }
+
+}  // namespace
+
+template <class T>
+class FrozenLinear::PackedAs : public Packed {
+ public:
+  PackedAs(const Tensor& weight, const Tensor& bias)
+      : bias_(dense(bias)), product_(product_of(dense(weight))), panels_(product_) {
+    panels_.pack(product_, 0, panels_.count());
+    product_.b = nullptr;
+    if (bias_.defined()) product_.start = bias_.data<T>();
+  }
+
+  Tensor run(const Tensor& given, const ResultFinish& finish) const override {
+    const Tensor x = dense(given);
+    Shape shape = x.shape();
+    shape.back() = product_.n;
+    const Tensor y = empty(shape, {.dtype = x.dtype(), .device = x.device()});
+    ResultFinish own = finish;
+    own.addend = dense(finish.addend);
+    const FinishRows rows(own, y.data<T>());
+    Gemm<T> product = product_;
+    product.m = y.numel() / product.n;
+    product.a = x.data<T>();
+    product.c = y.data<T>();
+    if (rows.finish) product.finish = &rows;
+    gemm(product, panels_);
+    return y;
+  }
+
+ private:
+  struct FinishRows : Finish<T> {
+    FinishRows(const ResultFinish& of, T* y) : finish(of), first(y) {}
+    void run(T* values, int64_t n) const override { finish.run(values, values - first, n); }
+
+    RowFinish<T> finish;
+    T* first;
+  };
+
+  static Gemm<T> product_of(const Tensor& weight) {
+    const int64_t out = weight.size(0), in = weight.size(1);
+    return {.m = 1,
+            .n = out,
+            .k = in,
+            .lda = in,
+            .b = weight.data<T>(),
+            .ldb = in,
+            .transpose_b = true,
+            .ldc = out};
+  }
+
+  Tensor bias_;
+  Gemm<T> product_;
+  ColumnPanels<T> panels_;
+};
+
+FrozenLinear::FrozenLinear(const Tensor& weight, const Tensor& bias) {
+  if (weight.dtype() == float64)
+    packed_ = std::make_unique<PackedAs<double>>(weight, bias);
+  else
+    packed_ = std::make_unique<PackedAs<float>>(weight, bias);
+}
+FrozenLinear::~FrozenLinear() = default;
+FrozenLinear::FrozenLinear(FrozenLinear&&) noexcept = default;
+
+Tensor FrozenLinear::run(const Tensor& x, const ResultFinish& finish) const {
+  return packed_->run(x, finish);
+}
+
+}  // namespace pleat::ops

@@ -1,0 +1,30 @@
+// Private header: not installed.
+#pragma once
+
+#include <memory>
+
+#include "pleat/core/tensor/tensor.h"
+#include "pleat/ops/matmul/result_finish.h"
+
+namespace pleat::ops {
+
+/// linear with a weight [out, in] that no longer changes, float32 or float64 on the CPU: packed once, to be
+/// run many times, off the tape, by several threads at once.
+class FrozenLinear {
+ public:
+  /// The bias [out] may be undefined.
+  FrozenLinear(const Tensor& weight, const Tensor& bias);
+  ~FrozenLinear();
+  FrozenLinear(FrozenLinear&&) noexcept;
+
+  /// f(x weight^T + bias + addend) of x [..., in] of the same type, a new tensor.
+  Tensor run(const Tensor& x, const ResultFinish& finish) const;
+
+ private:
+  class Packed;
+  template <class T>
+  class PackedAs;
+  std::unique_ptr<const Packed> packed_;
+};
+
+}  // namespace pleat::ops

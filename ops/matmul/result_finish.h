@@ -1,0 +1,37 @@
+// Private header: not installed.
+#pragma once
+
+#include <cstdint>
+
+#include "pleat/core/tensor/tensor.h"
+#include "pleat/ops/matmul/kernels.h"
+
+namespace pleat::ops {
+
+/// What becomes of the result y of a convolution or product while it is in a cache: f(y + addend).
+struct ResultFinish {
+  Tensor addend = {};                  ///< as y lies; undefined: none
+  const ElementFunction* f = nullptr;  ///< null: none
+};
+
+/// The same as kernels see it.
+template <class T>
+struct RowFinish {
+  const T* addend = nullptr;
+  const ElementFunction* f = nullptr;
+
+  RowFinish() = default;
+  explicit RowFinish(const ResultFinish& finish)
+      : addend(finish.addend.defined() ? finish.addend.data<T>() : nullptr), f(finish.f) {}
+
+  explicit operator bool() const { return addend != nullptr || f != nullptr; }
+
+  /// Of n neighbours, which have the place `at` in y, wherever they lie now.
+  void run(T* values, int64_t at, int64_t n) const {
+    if (addend != nullptr)
+      for (int64_t i = 0; i < n; ++i) values[i] += addend[at + i];
+    if (f != nullptr) f->run(values, values, n);
+  }
+};
+
+}  // namespace pleat::ops
