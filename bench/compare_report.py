@@ -16,7 +16,7 @@ LOSING = {"conv": 0.9, "ops": 0.7}  # rows below are listed, trivial ones aside
 
 ONE_THREAD, OTHER = "one_thread", "other"  # the ways that are Pleat's own: on one thread, and another build
 
-SECTIONS = ["step", "conv", "ops"]  # in the order in which they run
+SECTIONS = ["step", "conv", "ops", "inference"]  # in the order in which they run
 
 
 def heading(section, ways):
@@ -50,9 +50,13 @@ def summarise(results):
     for r in results:
         for way, ratio in r.get("ratio", {}).items():
             # Ops are too many for a row a pass.
-            keys = [(r["group"], "all" if r["section"] == "ops" else r["pass"]), ("all", "all")]
+            keys = [(r["group"], "all" if r["section"] == "ops" else r["pass"])]
+            if r["section"] != "inference":
+                keys.append(("all", "all"))
             if r["section"] == "ops" and not is_trivial(r):
                 keys.append(("over 20 us", "all"))
+            if r["section"] == "inference":
+                keys.append(("all", r["pass"]))
             for key in keys:
                 sets[(r["section"], *key, r["format"], way)].append((ratio, r))
     summary = []

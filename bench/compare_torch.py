@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Runs the same problems in Pleat and in PyTorch, interleaved, and prints PyTorch's time over Pleat's.
 
-    bench/compare_torch.py [--only step,conv,ops] [--match REGEX] [--against default,keep] [--quick] [--json FILE]
+    bench/compare_torch.py [--only step,conv,ops,inference] [--match REGEX] [--against default,keep] [--quick] [--json FILE]
     bench/compare_report.py FILE...    prints the tables of such files again, together
 
 Sections, in this order:
@@ -9,6 +9,9 @@ Sections, in this order:
           its process less what the process held before
   conv    convolutions, each pass: layers of 35 networks (bench/layers.csv names their papers; where the column
           transposed is 1, the layer is the transpose of what the row says), or those of --shapes
+  inference  calls of trained networks (inference_networks.cpp), through an Inference and as a forward, and of
+          onnxruntime on the ONNX files that Pleat writes of them: only with --only inference --against onnxruntime,
+          in a Python that has it
   ops     a survey of all other ops in three sizes, forward and backward: pointwise functions of the table of op
           cases, and the rows of survey_rows.cpp beside it
 
@@ -38,6 +41,7 @@ import re
 import statistics
 import subprocess
 import sys
+import tempfile
 import time
 
 from compare_report import ONE_THREAD, OTHER, SECTIONS, heading, print_result, report
@@ -49,6 +53,8 @@ MODELS = {"small": 128, "resnet20": 128, "resnet18": 128, "vgg11": 128, "lenet":
           "dcgan": 64, "voxels": 32, "chars": 32}
 # Ways to run PyTorch: arguments of torch_server.py, variables of the environment. Beside them, Pleat on one thread.
 KEEP_PAGES = {"MALLOC_MMAP_MAX_": "0", "MALLOC_TRIM_THRESHOLD_": str(2**34), "MALLOC_TOP_PAD_": str(2**28)}
+ONNXRUNTIME = "onnxruntime"
+INFERENCE_BATCHES = (1, 8, 32)
 WAYS = {"default": ([], {}), "keep": ([], KEEP_PAGES), "compile": (["--compile"], KEEP_PAGES)}
 LONG_ENOUGH = 20.0  # milliseconds in a row, for the clock
 # Interruptions are no closer where it is calm [ms]: kernel threads that wake for some microseconds are, other work
@@ -126,6 +132,8 @@ def make_sides(args):
             return Side(way, [args.program, *how(1)])
         if way == OTHER:
             return Side(way, [args.other, *how(args.threads)])
+        if way == ONNXRUNTIME:
+            return Side(way, [sys.executable, os.path.join(HERE, "onnx_server.py"), *how(args.threads)])
         options, environment = WAYS[way]
         server = os.path.join(HERE, "torch_server.py")
         return Side(way, [sys.executable, server, *how(args.threads), *options], environment)
@@ -159,11 +167,21 @@ def op_problems(args, pleat):
             yield row | {"pass": which}
 
 
-PROBLEMS = dict(zip(SECTIONS, (step_problems, conv_problems, op_problems)))
+def inference_problems(args, pleat):
+    for model in pleat.ask("networks"):
+        for batch in INFERENCE_BATCHES:
+            for which in ("plan", "forward"):
+                yield {"group": model, "name": f"{model}, batch {batch}", "pass": which, "model": model, "batch": batch,
+                       "file": os.path.join(args.folder.name, f"{model}.onnx")}
+
+
+PROBLEMS = dict(zip(SECTIONS, (step_problems, conv_problems, op_problems, inference_problems)))
 
 
 def has_formats(problem):
     """Whether it has images or volumes: PyTorch has no channels_last with one dimension."""
+    if problem["section"] == "inference":
+        return False
     if problem["section"] == "ops":
         return any(len(operand["shape"]) in (4, 5) for operand in problem["operands"])
     return len(problem.get("stride", "hw")) > 1 and problem["group"] != "chars"
@@ -199,7 +217,7 @@ def interleaved(sides, rounds):
 def compare(problem, sides, rounds):
     """A result as it stands in the JSON file; with "error" in place of times where a side cannot do it."""
     result = {key: problem[key] for key in ("section", "group", "name", "format", "pass")}
-    with_memory = problem["section"] == "step"
+    with_memory = problem["section"] in ("step", "inference")
     try:
         if with_memory:  # processes of their own, whose peak is that of this step
             for side in sides:
@@ -264,12 +282,12 @@ def options():
     parser = argparse.ArgumentParser(usage="%(prog)s [OPTIONS], see --help", description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     add = parser.add_argument
-    add("--only", type=several(SECTIONS), default=SECTIONS, help="sections, separated by commas")
+    add("--only", type=several(SECTIONS), default=SECTIONS[:3], help="sections, separated by commas (step,conv,ops)")
     add("--match", metavar="REGEX", type=re.compile, default=re.compile(""),
         help="only problems whose section/group/name/pass has this in it")
-    add("--against", type=several([*WAYS, ONE_THREAD, OTHER]), default=["default"],
-        help=f"ways to run PyTorch, separated by commas: {', '.join(WAYS)}; or {ONE_THREAD}, {OTHER}: Pleat itself "
-        "(default)")
+    add("--against", type=several([*WAYS, ONNXRUNTIME, ONE_THREAD, OTHER]), default=["default"],
+        help=f"ways to run PyTorch, separated by commas: {', '.join(WAYS)}; or {ONNXRUNTIME}; or {ONE_THREAD}, {OTHER}: "
+        "Pleat itself (default)")
     add("--shapes", metavar="FILE", dest="layers", action="append",
         help="a CSV file of convolutions (bench/layers.csv); may be given again")
     add("--models", type=several(MODELS), default=list(MODELS),
@@ -298,6 +316,11 @@ def options():
     if args.clock == "processor" and (args.device != "cpu" or args.threads != 1):
         # Threads that wait for others spin, and would be counted.
         parser.error("--clock processor: needs --device cpu and --threads 1")
+    if ("inference" in args.only) != (args.only == ["inference"]):
+        parser.error("--only: inference goes alone")
+    if (ONNXRUNTIME in args.against or set(args.against) & set(WAYS)) and \
+            (args.only == ["inference"]) != (ONNXRUNTIME in args.against and not set(args.against) & set(WAYS)):
+        parser.error(f"--against: {ONNXRUNTIME} goes with --only inference, and PyTorch with the other sections")
     if (OTHER in args.against) != (args.other is not None):
         parser.error(f"--other: goes with --against {OTHER}")
     for name, program in ("program", args.program), ("other", args.other):
@@ -314,6 +337,7 @@ def options():
 
 def main():
     args = options()
+    args.folder = tempfile.TemporaryDirectory()
     sides = make_sides(args)
     try:
         where = conditions(args, sides)

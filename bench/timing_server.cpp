@@ -3,7 +3,8 @@
 //   {"command": "versions"}         what it runs on
 //   {"command": "peak"}             the most memory that it has held until now [MiB]
 //   {"command": "ops"}              the problems of the survey (op_survey.h)
-//   {"command": "prepare", "section": "conv", "step" or "ops", ...}
+//   {"command": "networks"}         the names of those for inference (inference_networks.h)
+//   {"command": "prepare", "section": "conv", "step", "ops" or "inference", ...}
 //                                   makes the operands; of a step the result tells the number of parameters
 //   {"command": "time", "runs": N}  runs what was prepared N times: milliseconds of one, on a GPU between
 //   events
@@ -11,7 +12,8 @@
 //                                   system took a processor away meanwhile
 // A problem of conv has a "pass", a "format", lists of sizes "input", "weight", "stride", "padding",
 // "dilation", and "groups" and "tuned"; "transposed" with "output_padding" is conv_transpose1d ... 3d. A step
-// has "model", "batch" and "format".
+// has "model", "batch" and "format". Inference has "model", "batch", "pass" ("plan": of an Inference, or
+// "forward") and perhaps a "file", to which the network is written as ONNX.
 #include <fstream>
 #include <functional>
 #include <iostream>
@@ -23,6 +25,7 @@
 #include <sys/resource.h>
 
 #include "pleat/bench/ask/compare.h"
+#include "pleat/bench/inference_networks.h"
 #include "pleat/bench/machine.h"
 #include "pleat/bench/measure.h"
 #include "pleat/bench/network_step.h"
@@ -92,6 +95,20 @@ Work conv_work(const Json& request, Device device) {
   };
 }
 
+Work inference_work(const Json& request) {
+  const auto [net, input] =
+      bench::make_inference_network(request.at("model"), request.at("batch").get<int64_t>());
+  if (request.contains("file"))
+    onnx::export_onnx(request.at("file").get<std::string>(), *net, narrow(input, 0, 0, 1));
+  if (request.at("pass") == "forward")
+    return [net = net, input = input] {
+      const NoGrad off_the_tape;
+      (void)(*net)(input);
+    };
+  const auto engine = std::make_shared<const Inference>(*net, input);
+  return [net = net, input = input, engine] { (void)(*engine)(input); };
+}
+
 /// Of /proc/self/status, because the peak of getrusage is that of the program that started this one, too.
 double peak_mb() {
   std::ifstream status("/proc/self/status");
@@ -113,12 +130,14 @@ Json result_of(const Json& request, Device device, bool by_processor, Work& work
   if (command == "versions") return bench::describe_machine(device, 0);
   if (command == "peak") return peak_mb();
   if (command == "ops") return bench::op_problems();
+  if (command == "networks") return bench::inference_network_names();
   if (command == "prepare") {
     work = {};  // its memory first
     const std::string section = request.at("section");
     Json facts;  // which must be the same on the other side
     if (section == "conv") work = conv_work(request, device);
     if (section == "ops") work = bench::prepare_op(request).work;
+    if (section == "inference") work = inference_work(request);
     if (section == "step") {
       const auto batch = request.at("batch").get<int64_t>();
       const bench::NetworkStep step =

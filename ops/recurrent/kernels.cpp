@@ -7,6 +7,7 @@
 #include "pleat/core/tensor/copy.h"
 #include "pleat/core/tensor/create.h"
 #include "pleat/ops/elementwise/types.h"
+#include "pleat/ops/matmul/gemm_panels.h"
 #include "pleat/ops/matmul/matmul.h"
 #include "pleat/ops/matmul/matrices.h"
 #include "pleat/ops/recurrent/cells.h"
@@ -29,6 +30,44 @@ Tensor states_from(const RecurrentProblem& p, const Tensor& state, const TensorO
   return states;
 }
 
+/// Products with one matrix, step by step. On the CPU it is packed once for all of them.
+template <class T>
+class StepProducts {
+ public:
+  /// The matrix is [width, gates], or the transpose of one that is row-major.
+  StepProducts(const RecurrentProblem& p, const Tensor& matrix) : p_(p), matrix_(matrix) {
+    constexpr int64_t fewest = 4;  // steps for which packing pays
+    if (matrix.device().is_cuda() || p.steps < fewest || matrix.numel() == 0) return;
+    const bool is_transposed = matrix.strides()[1] != 1;
+    product_ = {.m = p.batch,
+                .n = matrix.size(1),
+                .k = matrix.size(0),
+                .lda = matrix.size(0),
+                .b = matrix.data<T>(),
+                .ldb = matrix.strides()[is_transposed ? 1 : 0],
+                .transpose_b = is_transposed,
+                .ldc = matrix.size(1)};
+    panels_.emplace(product_);
+    panels_->pack(product_, 0, panels_->count());
+  }
+
+  /// out = a matrix (+ out) of dense rows.
+  void run(const Tensor& out, const Tensor& a, bool accumulate) const {
+    if (!panels_) return multiply_batches<T>(p_.op, out, a, matrix_, 1, accumulate);
+    Gemm<T> product = product_;
+    product.a = a.data<T>();
+    product.c = out.data<T>();
+    product.accumulate = accumulate;
+    gemm(product, *panels_);
+  }
+
+ private:
+  const RecurrentProblem& p_;
+  Tensor matrix_;
+  Gemm<T> product_;
+  std::optional<ColumnPanels<T>> panels_;
+};
+
 }  // namespace
 
 RecurrentStates recurrent_forward(const RecurrentProblem& p, const RecurrentOperands& operands, bool keep) {
@@ -47,9 +86,10 @@ RecurrentStates recurrent_forward(const RecurrentProblem& p, const RecurrentOper
   std::optional<HostArray<int64_t>> lengths;
   if (!p.lengths.empty()) lengths.emplace(p.lengths, device);
   dispatch_floating(p.op, p.compute, [&]<class T>(Type<T>) {
+    const StepProducts<T> products(p, weight);
     for (int64_t i = 0; i < p.steps; ++i) {
       const int64_t t = p.step(i);
-      multiply_batches<T>(p.op, product, select(states.h, 0, p.before(t)), weight, 1, false);
+      products.run(product, select(states.h, 0, p.before(t)), false);
       forward_elements(p, t, lengths ? lengths->data() : nullptr, x, product, bias, states);
     }
   });
@@ -72,11 +112,12 @@ RecurrentOperands recurrent_backward(const RecurrentProblem& p, const Tensor& dy
   std::optional<HostArray<int64_t>> lengths;
   if (!p.lengths.empty()) lengths.emplace(p.lengths, device);
   dispatch_floating(p.op, p.compute, [&]<class T>(Type<T>) {
+    const StepProducts<T> products(p, weight);
     for (int64_t i = p.steps; i-- > 0;) {
       const int64_t t = p.step(i);
       backward_elements(p, t, lengths ? lengths->data() : nullptr, states, d_output, d_h, d_c, d_projected,
                         d_product);
-      multiply_batches<T>(p.op, d_h, select(d_product, 0, t), weight, 1, true);
+      products.run(d_h, select(d_product, 0, t), true);
     }
   });
   const int64_t rows = p.steps * p.batch;

@@ -118,6 +118,15 @@ class Options(unittest.TestCase):
                 self.sides(*wrong)
             self.assertIn("--other: ", said.getvalue())
 
+    def test_onnxruntime_is_for_inference_alone(self):
+        own, other = self.sides("--only", "inference", "--against", "onnxruntime")
+        self.assertIn("onnx_server.py", other.command[1])
+        for wrong in ["--against", "onnxruntime"], ["--only", "inference"], ["--only", "step,inference"], \
+                ["--only", "inference", "--against", "keep,onnxruntime"]:
+            with self.assertRaises(SystemExit), contextlib.redirect_stderr(io.StringIO()) as said:
+                self.sides(*wrong)
+            self.assertRegex(said.getvalue(), "--(only|against): ")
+
 
 if __name__ == "__main__":
     unittest.main()
