@@ -166,13 +166,21 @@ std::size_t width_of(const std::string& text) {
 }  // namespace
 
 TEST_CASE("what --help prints fits 80 columns, or the terminal", "[examples][programs]") {
-  std::vector<std::vector<std::string>> commands{{"train_cifar"},      {"mnist"},
-                                                 {"voxels"},           {"make_shapes"},
-                                                 {"tune_conv"},        {"dcgan"},
-                                                 {"custom_op"},        {"csv_regression"},
-                                                 {"fine_tuning"},      {"wavenet"},
-                                                 {"lstm_adding"},      {"denoising_autoencoder"},
-                                                 {"char_transformer"}, {"unet_segmentation"},
+  std::vector<std::vector<std::string>> commands{{"train_cifar"},
+                                                 {"mnist"},
+                                                 {"voxels"},
+                                                 {"make_shapes"},
+                                                 {"tune_conv"},
+                                                 {"dcgan"},
+                                                 {"custom_op"},
+                                                 {"csv_regression"},
+                                                 {"fine_tuning"},
+                                                 {"wavenet"},
+                                                 {"lstm_adding"},
+                                                 {"denoising_autoencoder"},
+                                                 {"char_transformer"},
+                                                 {"unet_segmentation"},
+                                                 {"serve"},
                                                  {"pleat-bench"}};
   for (const char* subcommand : {"conv", "ops", "step", "list", "ask"})
     commands.push_back({"pleat-bench", subcommand});
@@ -196,8 +204,8 @@ TEST_CASE("what --help prints fits 80 columns, or the terminal", "[examples][pro
 }
 
 TEST_CASE("tables of pleat-bench fit 80 columns, and what is left out is named", "[programs]") {
-  const std::vector<std::string> arguments{
-      "conv", "--shape", "n1 c4 k4 hw8 r3 s1 p1", "--quick", "--seconds", "1e-6"};
+  const std::vector<std::string> arguments{"conv",    "--shape",   "n1 c4 k4 hw8 r3 s1 p1",
+                                           "--quick", "--seconds", "1e-6"};
   const ExampleOutcome narrow = run_example("pleat-bench", arguments, {.environment = {"COLUMNS="}});
   CHECK(narrow.status == 0);
   CHECK(width_of(narrow.out) <= 80);
@@ -212,7 +220,7 @@ TEST_CASE("tables of pleat-bench fit 80 columns, and what is left out is named",
 TEST_CASE("all programs have the same exit statuses", "[examples][programs]") {
   for (const std::string program :
        {"train_cifar", "mnist", "voxels", "make_shapes", "tune_conv", "custom_op", "csv_regression", "dcgan",
-        "denoising_autoencoder", "fine_tuning", "lstm_adding", "unet_segmentation", "wavenet"}) {
+        "denoising_autoencoder", "fine_tuning", "lstm_adding", "serve", "unet_segmentation", "wavenet"}) {
     CAPTURE(program);
     const ExampleOutcome help = run_example(program, {"--help"});
     CHECK(help.status == 0);
@@ -249,12 +257,26 @@ TEST_CASE("all programs have the same exit statuses", "[examples][programs]") {
            {"make_shapes", {"--output", "x", "--train", "10000001"}},
            {"dcgan", {"--output", ""}},
            {"wavenet", {"--steps", "0"}},
+           {"serve", {"--model", "none"}},
+           {"serve", {"--max-batch", "0"}},
+           {"serve", {"--requests", "3", "--clients", "4"}},
            {"csv_regression", {"--data", "/no/such/file"}},
            {"tune_conv", {"--output", ""}}}) {
     CAPTURE(program, arguments);
     const ExampleOutcome outcome = run_example(program, arguments);
     CHECK(outcome.status == 2);
     CHECK(std::count(outcome.err.begin(), outcome.err.end(), '\n') == 1);
+  }
+}
+
+TEST_CASE("serve answers all requests, one by one and in batches", "[examples][programs]") {
+  for (const char* batch : {"1", "8"}) {
+    const ExampleOutcome outcome = run_example("serve", {"--model", "small", "--requests", "200", "--clients",
+                                                         "5", "--max-batch", batch, "--queue", "3"});
+    CHECK(outcome.status == 0);
+    CHECK(has(outcome.out, "small, 200 requests of 5 threads: "));
+    CHECK(has(outcome.out, "latency: median "));
+    CHECK(has(outcome.out, "1.0 in a batch") == (std::string(batch) == "1"));
   }
 }
 
