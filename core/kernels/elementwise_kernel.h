@@ -29,7 +29,7 @@ PLEAT_HOST_DEVICE Seen<T> seen(T value) {
   return static_cast<Seen<T>>(value);
 }
 
-/// How an operand gives a thread its `vector_width` elements.
+/// How an operand gives a thread its elements.
 enum class Lanes : unsigned char {
   vector,    ///< neighbours of the type that the functor sees
   half,      ///< neighbours of another type of load_vector
@@ -37,30 +37,36 @@ enum class Lanes : unsigned char {
   apart      ///< not at once
 };
 
-/// Elements of operands with any strides and types: `vector_width` a thread where no operand's lie apart,
-/// else one.
+/// Elements of operands with any strides and types: `width` a thread, which is 1 where an operand's lie
+/// apart.
 template <class F, class Out, class... In>
 struct MapElements {
   static constexpr std::size_t operands = 1 + sizeof...(In);
+  template <class T>
+  static constexpr bool is_float = std::is_same_v<T, float>;
+  /// Whether there may be half types alone, and bytes.
+  static constexpr bool has_half_width =
+      (is_float<Out> || ... || is_float<In>)&&(is_float<Out> || sizeof(Out) == 1) &&
+      ((is_float<In> || sizeof(In) == 1) && ...);
   ElementOffsets<operands, uint32_t> offsets;
   std::array<std::byte*, operands> base;
   std::array<DType, operands> dtype;
   std::array<Lanes, operands> lanes;
-  uint32_t n;  ///< elements
-  bool by_vectors;
+  uint32_t n;      ///< elements
+  uint32_t width;  ///< half_width, vector_width or 1
   F f;
 
   PLEAT_HOST_DEVICE void operator()(int64_t i) const {
-    auto first = static_cast<uint32_t>(i);
-    uint32_t end = first + 1;
-    if (by_vectors) {
-      first *= vector_width;
-      end = first + vector_width;
-      if (end <= n) return vector(first, std::index_sequence_for<In...>{});
-      end = n;
+    constexpr std::index_sequence_for<In...> all;
+    uint32_t first = static_cast<uint32_t>(i) * width, end = first + width;
+    if (end <= n && width > 1) {
+      if constexpr (has_half_width)
+        if (width == half_width) return vector<half_width>(first, all);
+      return vector<vector_width>(first, all);
     }
+    if (end > n) end = n;
     PLEAT_ROLLED
-    for (; first < end; ++first) element(first, std::index_sequence_for<In...>{});
+    for (; first < end; ++first) element(first, all);
   }
 
  private:
@@ -70,37 +76,43 @@ struct MapElements {
     store_as<Out>(base[0], at[0], dtype[0], f(seen(load_as<In>(base[K + 1], at[K + 1], dtype[K + 1]))...));
   }
 
-  template <std::size_t... K>
+  template <std::size_t count, std::size_t... K>
   PLEAT_HOST_DEVICE void vector(uint32_t first, std::index_sequence<K...>) const {
     const auto at = offsets.at(first);
-    std::tuple<std::array<In, vector_width>...> in;
-    (load<In>(std::get<K>(in).data(), K + 1, at[K + 1]), ...);
-    Out out[vector_width];
-    for (std::size_t j = 0; j < vector_width; ++j) out[j] = static_cast<Out>(f(seen(std::get<K>(in)[j])...));
-    store_vector(out, base[0], at[0], dtype[0]);
+    std::tuple<std::array<In, count>...> in;
+    (load<count>(std::get<K>(in).data(), K + 1, at[K + 1]), ...);
+    Out out[count];
+    PLEAT_UNROLL
+    for (std::size_t j = 0; j < count; ++j) out[j] = static_cast<Out>(f(seen(std::get<K>(in)[j])...));
+    store_vector<count>(out, base[0], at[0], dtype[0]);
   }
-  template <class T>
+  template <std::size_t count, class T>
   PLEAT_HOST_DEVICE void load(T* to, std::size_t k, int32_t at) const {
-    if (lanes[k] == Lanes::vector) return load_vector(to, base[k], at, dtype_of<T>());
-    if (lanes[k] == Lanes::half) return load_vector(to, base[k], at, dtype[k]);
+    if (count == vector_width && lanes[k] == Lanes::vector)
+      return load_vector(to, base[k], at, dtype_of<T>());
+    if (lanes[k] != Lanes::repeated) return load_vector<count>(to, base[k], at, dtype[k]);
     const T value = load_as<T>(base[k], at, dtype[k]);
-    for (std::size_t j = 0; j < vector_width; ++j) to[j] = value;
+    PLEAT_UNROLL
+    for (std::size_t j = 0; j < count; ++j) to[j] = value;
   }
 };
 
 namespace detail {
 
-/// `start`: where the first element of a loop's part lies. Vectors have to lie at multiples of their bytes.
+/// `start`: where the first element of a loop's part lies. Vectors, of `width`, have to lie at multiples of
+/// their bytes.
 template <class T>
-Lanes lanes_of(const Operand& operand, std::size_t k, int64_t start, const std::vector<LoopDim>& dims) {
+Lanes lanes_of(const Operand& operand, std::size_t k, int64_t start, const std::vector<LoopDim>& dims,
+               uint32_t width) {
   const DType dtype = operand.tensor.dtype();
   const int64_t step = dims.empty() ? 1 : dims[0].step[k];
   if (step == 0 && k > 0) return Lanes::repeated;
   if (step != 1 || !moves_vectors_of<T>(dtype)) return Lanes::apart;
+  if (width == half_width && dtype == float32) return Lanes::apart;
   for (std::size_t d = 1; d < dims.size(); ++d)
-    if (dims[d].step[k] % vector_width != 0) return Lanes::apart;
+    if (dims[d].step[k] % width != 0) return Lanes::apart;
   const std::byte* const first = operand.tensor.raw() + start * size_of(dtype);
-  const auto bytes = static_cast<std::uintptr_t>(vector_width * size_of(dtype));
+  const auto bytes = static_cast<std::uintptr_t>(width * size_of(dtype));
   if (reinterpret_cast<std::uintptr_t>(first) % bytes != 0) return Lanes::apart;
   return dtype == dtype_of<T>() ? Lanes::vector : Lanes::half;
 }
@@ -124,20 +136,25 @@ void elementwise_kernel(const char* op, const Tensor& out,
   for_small_parts<count>(loop.dims, small, [&](const std::vector<LoopDim>& dims, const auto& starts) {
     int64_t n = 1;
     for (const LoopDim& dim : dims) n *= dim.size;
-    MapElements<F, Out, In...> functor{{op, dims}, {}, {}, {}, static_cast<uint32_t>(n), true, f};
-    const auto set = [&]<class T>(Type<T>, std::size_t k) {
-      const Tensor& t = loop.operands[k].tensor;
-      functor.base[k] = t.raw() + starts[k] * size_of(t.dtype());
-      functor.dtype[k] = t.dtype();
-      functor.lanes[k] = detail::lanes_of<T>(loop.operands[k], k, starts[k], dims);
+    MapElements<F, Out, In...> functor{{op, dims}, {}, {}, {}, static_cast<uint32_t>(n), half_width, f};
+    const auto fits = [&](uint32_t width) {
+      functor.width = width;
+      bool all = dims.size() <= 1 || dims[0].size % width == 0;
+      const auto set = [&]<class T>(Type<T>, std::size_t k) {
+        const Tensor& t = loop.operands[k].tensor;
+        functor.base[k] = t.raw() + starts[k] * size_of(t.dtype());
+        functor.dtype[k] = t.dtype();
+        functor.lanes[k] = detail::lanes_of<T>(loop.operands[k], k, starts[k], dims, width);
+        all = all && functor.lanes[k] != Lanes::apart;
+      };
+      std::size_t k = 0;
+      set(Type<Out>{}, k++);
+      (set(Type<In>{}, k++), ...);
+      return all;
     };
-    std::size_t k = 0;
-    set(Type<Out>{}, k++);
-    (set(Type<In>{}, k++), ...);
-    const bool is_apart =
-        std::find(functor.lanes.begin(), functor.lanes.end(), Lanes::apart) != functor.lanes.end();
-    functor.by_vectors = !is_apart && (dims.size() <= 1 || dims[0].size % vector_width == 0);
-    launch_indices(op, out.device(), functor.by_vectors ? ceil_div(n, int64_t{vector_width}) : n, functor);
+    const bool by_halves = functor.has_half_width && fits(half_width);
+    if (!by_halves && !fits(vector_width)) functor.width = 1;
+    launch_indices(op, out.device(), ceil_div(n, int64_t{functor.width}), functor);
   });
 }
 

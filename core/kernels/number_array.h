@@ -39,20 +39,20 @@ class NumberArray {
     }
     reinterpret_cast<T*>(base_)[i] = value;
   }
-  /// `width` of them from `i` on: 1, or vector_width at a multiple of that.
+  /// `width` of them from `i` on: 1, or at a multiple of that vector_width, of half types half_width, too.
   template <int width>
   PLEAT_HOST_DEVICE void load(int64_t i, T* values) const {
     if constexpr (width == 1)
       values[0] = load(i);
     else
-      load_vector(values, base_, i, dtype_);
+      load_vector<width>(values, base_, i, dtype_);
   }
   template <int width>
   PLEAT_HOST_DEVICE void store(int64_t i, const T* values) const {
     if constexpr (width == 1)
       store(i, values[0]);
     else
-      store_vector(values, base_, i, dtype_);
+      store_vector<width>(values, base_, i, dtype_);
   }
 
  private:

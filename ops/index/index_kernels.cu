@@ -134,7 +134,7 @@ struct FoldRun {
       for (int lane = 0; lane < width; ++lane) result[lane] = fold(result[lane], value[lane]);
     };
     // Of a long run, as of a padding token, several are waited for together.
-    constexpr int64_t at_once = 8;
+    constexpr int64_t at_once = width == half_width ? 4 : 8;
     for (; k + at_once <= n.divisor() && key[k + at_once - 1] == row; k += at_once) {
       T some[at_once][width];
       PLEAT_UNROLL
@@ -254,9 +254,10 @@ void fold_runs(const char* op, const OrderedLines& runs, const Tensor& values, c
 }
 
 /// Whether rows of so many elements, one behind the other, are a FoldRun's of vectors.
-bool consists_of_vectors(const Tensor& t, int64_t inner) {
-  const auto bytes = static_cast<std::uintptr_t>(vector_width * size_of(t.dtype()));
-  return inner % vector_width == 0 && reinterpret_cast<std::uintptr_t>(t.raw()) % bytes == 0;
+bool consists_of_vectors(const Tensor& t, int64_t inner, uint32_t width) {
+  const auto bytes = static_cast<std::uintptr_t>(width * size_of(t.dtype()));
+  return (width == vector_width || is_half(t.dtype())) && inner % width == 0 &&
+         reinterpret_cast<std::uintptr_t>(t.raw()) % bytes == 0;
 }
 
 /// Calls f(Type<T>{}) with the widest T of which rows of so many bytes consist, from all these addresses on.
@@ -335,9 +336,15 @@ void index_add_cuda(const Tensor& y, const Tensor& indices, const Tensor& values
   if (values.numel() == 0) return;
   const OrderedLines runs = order_lines("index_add", indices, 1, indices.numel(), bits_of(rows));
   Numbers::dispatch(y.dtype(), [&]<class T>(Type<T>) {
-    if constexpr (std::is_same_v<T, float>)
-      if (consists_of_vectors(values, inner) && consists_of_vectors(y, inner))
+    if constexpr (std::is_same_v<T, float>) {
+      const auto are_vectors = [&](uint32_t width) {
+        return consists_of_vectors(values, inner, width) && consists_of_vectors(y, inner, width);
+      };
+      if (are_vectors(half_width))
+        return fold_runs<T, half_width>("index_add", runs, values, y, rows, inner, Plus{});
+      if (are_vectors(vector_width))
         return fold_runs<T, vector_width>("index_add", runs, values, y, rows, inner, Plus{});
+    }
     fold_runs<T>("index_add", runs, values, y, rows, inner, Plus{});
   });
 }

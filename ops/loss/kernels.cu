@@ -222,7 +222,7 @@ int64_t first_outside_cuda(const char* op, const Tensor& indices, const ClassVie
 void cross_entropy_cuda(const Tensor& losses, const Tensor& logsumexp, const Tensor& logits,
                         const ClassView& view, const Tensor& weight_sum) {
   dispatch_stored(logits.dtype(), [&]<class T, class Stored>(Type<T>, Type<Stored>) {
-    CrossEntropyLines<T, Stored> all{TeamLines(lines_of(view), {logits}), view, logits.data<Stored>(),
+    CrossEntropyLines<T, Stored> all{TeamLines(lines_of(view), {logits}, 64), view, logits.data<Stored>(),
                                      losses.data<Stored>(), logsumexp.data<T>()};
     const int64_t blocks = all.lines.blocks();
     if (!weight_sum.defined()) return launch_blocks("cross_entropy", logits.device(), blocks, all);

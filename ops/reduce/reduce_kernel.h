@@ -59,41 +59,42 @@ void reduce_kernel(const char* op, const Operation& operation, const Finish& fin
 /// Elements of any type read as In ...
 template <class In>
 struct LoadAny {
-  using Raw = In;
+  struct One {
+    In value;
+    __device__ void unpack(In* to) const { *to = value; }
+  };
   static constexpr bool has_vectors = false;
-  const std::byte* x;
   DType dtype;
-  __device__ Raw raw(int64_t i) const { return load_as<In>(x, i, dtype); }
-  __device__ static In value(Raw raw) { return raw; }
+  template <std::size_t>
+  __device__ One at(const std::byte* x) const {
+    return {load_as<In>(x, 0, dtype)};
+  }
 };
 /// ... or those of a known one: the loads of several elements then need not wait for each other.
-template <class In, class Stored>
+template <class Stored>
 struct LoadStored {
-  using Raw = Stored;
   static constexpr bool has_vectors = true;
-  const Stored* x;
-  __device__ Raw raw(int64_t i) const { return x[i]; }
-  __device__ auto vector(int64_t i) const {
-    return *reinterpret_cast<const Vector<Stored, vector_width>*>(x + i);
+  template <std::size_t width>
+  __device__ auto at(const std::byte* x) const {
+    return Loaded<Stored, width>(reinterpret_cast<const Stored*>(x));
   }
-  __device__ static In value(Raw raw) { return convert<In>(raw); }
 };
 
 template <class In, class F>
-__device__ decltype(auto) with_loader(const std::byte* x, DType dtype, const F& f) {
-  if (dtype == dtype_of<In>()) return f(LoadStored<In, In>{reinterpret_cast<const In*>(x)});
+__device__ decltype(auto) with_loader(DType dtype, const F& f) {
+  if (dtype == dtype_of<In>()) return f(LoadStored<In>{});
   if constexpr (std::is_same_v<In, float>) {
-    if (dtype == float16) return f(LoadStored<In, Half>{reinterpret_cast<const Half*>(x)});
-    if (dtype == bfloat16) return f(LoadStored<In, BFloat16>{reinterpret_cast<const BFloat16*>(x)});
+    if (dtype == float16) return f(LoadStored<Half>{});
+    if (dtype == bfloat16) return f(LoadStored<BFloat16>{});
   }
-  return f(LoadAny<In>{x, dtype});
+  return f(LoadAny<In>{dtype});
 }
 
 /// Where results are written.
 struct Sink {
   std::array<std::byte*, 2> base{};
   std::array<DType, 2> dtype{};
-  ElementOffsets<2> kept;  ///< steps in the input and in the results
+  ElementOffsets<2> kept;  ///< steps in the input, in bytes, and in the results
 
   template <class T>
   __device__ void operator()(int64_t output, const T& value) const {
@@ -112,7 +113,7 @@ template <class Operation, class Finish>
 struct ReduceElements {
   using In = typename Operation::In;
   using State = typename Operation::State;
-  static constexpr int at_once = 8;  ///< elements that a thread waits for together
+  static constexpr std::size_t at_once = 8;  ///< single elements that a thread waits for together
   static constexpr bool keeps_registers = true;
 
   Operation operation;
@@ -123,10 +124,13 @@ struct ReduceElements {
   int64_t count = 0;
   int64_t part = 0;             ///< elements in a part
   FastDivider groups{};         ///< blocks side by side
-  ElementOffsets<1> reduced{};  ///< steps in the input
+  ElementOffsets<1> reduced{};  ///< steps in the input, in bytes
   const std::byte* x = nullptr;
   DType dtype = float32;
-  bool by_vectors = false;  ///< whether a thread reads `vector_width` neighbours at once
+  uint32_t width = 1;  ///< neighbours that a thread reads at once: 1, vector_width or half_width
+  /// From what a thread reads to what it reads next: by elements of the innermost dimension, by bytes, and by
+  /// bytes more where that dimension ends. Of two dimensions at most.
+  int64_t step_within = 0, step = 0, carry = 0;
   State* states = nullptr;  ///< [parts, outputs], or null: one part
 
   __device__ void operator()(int64_t b, const Block& block) const {
@@ -147,90 +151,78 @@ struct ReduceElements {
 
  private:
   __device__ State gather(int64_t offset, int lane, int64_t first, int64_t last) const {
-    return with_loader<In>(x, dtype, [&](const auto& load) {
-      if constexpr (std::decay_t<decltype(load)>::has_vectors)
-        if (by_vectors) return gather_vectors(load, offset, first + lane * vector_width, last);
-      return gather_elements(load, offset, first + lane, last);
+    return with_loader<In>(dtype, [&]<class Load>(const Load& load) {
+      if constexpr (Load::has_vectors) {
+        if constexpr (std::is_same_v<In, float> && !std::is_same_v<Load, LoadStored<In>>)
+          if (width == half_width) return gather_by<half_width>(load, x + offset, first, lane, last);
+        if (width == vector_width) return gather_by<vector_width>(load, x + offset, first, lane, last);
+      }
+      return gather_by<1>(load, x + offset, first, lane, last);
     });
   }
 
-  /// Where a thread reads: from element to element of the innermost dimension by steps that are known, and
-  /// only at its end by a division.
+  /// Where a thread reads.
   struct Place {
-    int64_t at;      ///< in the input
+    const std::byte* at;
     int64_t within;  ///< the innermost dimension
   };
-  __device__ Place place_of(int64_t offset, int64_t i) const {
+  __device__ Place place_of(const std::byte* from, int64_t i) const {
+    if (reduced.outermost == 0) return {from + i * reduced.step[0][0], i};
     int64_t within = i;
-    reduced.size[0].divide(within);
-    return {offset + reduced.at(i)[0], within};
+    const int64_t outer = reduced.size[0].divide(within);
+    if (reduced.outermost > 1) return {from + reduced.at(i)[0], within};
+    return {from + (outer * reduced.step[1][0] + within * reduced.step[0][0]), within};
   }
-  /// To the element `step` further on, whose number is i.
-  __device__ void advance(Place& place, int64_t offset, int64_t i, int64_t step) const {
-    const int64_t run = reduced.size[0].divisor();
-    place.within += step;
-    place.at += step * reduced.step[0][0];
-    if (reduced.outermost == 0 || place.within < run) return;
-    if (reduced.outermost == 1 && place.within < 2 * run) {
-      place.within -= run;
-      place.at += reduced.step[1][0] - run * reduced.step[0][0];
-    } else {
-      place = place_of(offset, i);
-    }
+  __device__ void advance(Place& place) const {
+    place.at += step;
+    if (reduced.outermost == 0) return;
+    place.within += step_within;
+    if (place.within < reduced.size[0].divisor()) return;
+    place.within -= reduced.size[0].divisor();
+    place.at += carry;
   }
 
-  template <class Load>
-  __device__ State gather_vectors(const Load& load, int64_t offset, int64_t i, int64_t last) const {
-    constexpr auto width = static_cast<int64_t>(vector_width);
-    constexpr int64_t together = at_once / width;
-    const int64_t step = teams.lanes() * width;
+  /// `count` neighbours each time, several times at once where the way to the next ones is known.
+  template <std::size_t count, class Load>
+  __device__ State gather_by(const Load& load, const std::byte* from, int64_t first, int lane,
+                             int64_t last) const {
+    constexpr std::size_t together = count == 1 ? at_once : 2;
+    constexpr int64_t more = together - 1;
+    const int64_t round = int64_t{count} * teams.lanes();
+    int64_t i = first + int64_t{count} * lane;
     auto running = operation.begin();
     if (i >= last) return operation.state(running);
-    Place place = place_of(offset, i);
-    const auto add = [&](const auto& loaded, int64_t index) {
-      std::array<In, vector_width> values;
+    Place place = place_of(from, i);
+    const bool is_known = reduced.outermost <= 1;
+    for (; is_known && i + more * round < last; i += (more + 1) * round) {
+      decltype(load.template at<count>(from)) loaded[together];
       PLEAT_UNROLL
-      for (std::size_t j = 0; j < vector_width; ++j) values[j] = load.value(loaded.lane[j]);
-      operation.add(running, values, index, 1);
-    };
-    for (; i + (together - 1) * step < last; i += together * step) {
-      Vector<typename Load::Raw, vector_width> loaded[together];
-      PLEAT_UNROLL
-      for (int64_t k = 0; k < together; ++k) {
-        loaded[k] = load.vector(place.at);
-        advance(place, offset, i + (k + 1) * step, step);
+      for (std::size_t k = 0; k < together; ++k) {
+        loaded[k] = load.template at<count>(place.at);
+        advance(place);
       }
-      PLEAT_UNROLL
-      for (int64_t k = 0; k < together; ++k) add(loaded[k], i + k * step);
-    }
-    for (; i < last; i += step) {
-      add(load.vector(place.at), i);
-      advance(place, offset, i + step, step);
-    }
-    return operation.state(running);
-  }
-
-  template <class Load>
-  __device__ State gather_elements(const Load& load, int64_t offset, int64_t i, int64_t last) const {
-    const int64_t step = teams.lanes();
-    auto running = operation.begin();
-    if (i >= last) return operation.state(running);
-    Place place = place_of(offset, i);
-    for (; i + (at_once - 1) * step < last; i += at_once * step) {
-      typename Load::Raw raw[at_once];
-      PLEAT_UNROLL
-      for (int k = 0; k < at_once; ++k) {
-        raw[k] = load.raw(place.at);
-        advance(place, offset, i + (k + 1) * step, step);
+      if constexpr (count == 1) {
+        std::array<In, together> values;
+        PLEAT_UNROLL
+        for (std::size_t k = 0; k < together; ++k) loaded[k].unpack(&values[k]);
+        operation.add(running, values, i, round);
+      } else {
+        PLEAT_UNROLL
+        for (std::size_t k = 0; k < together; ++k) {
+          std::array<In, count> values;
+          loaded[k].unpack(values.data());
+          operation.add(running, values, i + static_cast<int64_t>(k) * round, 1);
+        }
       }
-      std::array<In, at_once> values;
-      PLEAT_UNROLL
-      for (int k = 0; k < at_once; ++k) values[static_cast<std::size_t>(k)] = load.value(raw[k]);
-      operation.add(running, values, i, step);
     }
-    for (; i < last; i += step) {
-      operation.add(running, std::array<In, 1>{load.value(load.raw(place.at))}, i, step);
-      advance(place, offset, i + step, step);
+    for (; i < last; i += round) {
+      std::array<In, count> values;
+      load.template at<count>(place.at).unpack(values.data());
+      operation.add(running, values, i, 1);
+      if (is_known)
+        advance(place);
+      else
+        place = place_of(from, i + round);
     }
     return operation.state(running);
   }
@@ -272,31 +264,40 @@ inline int64_t blocks_for(int64_t outputs, const Teams& teams) {
   return (outputs + teams.count() - 1) / teams.count();
 }
 
+/// The input's steps in bytes.
 template <std::size_t N>
-ElementOffsets<N> offsets_of(const char* op, const std::vector<Dim>& dims) {
+ElementOffsets<N> offsets_of(const char* op, const std::vector<Dim>& dims, int64_t bytes) {
   check_kernel_dims(op, dims.size());
   ElementOffsets<N> offsets;
   offsets.size[0] = FastDivider(1);
   offsets.outermost = std::max(0, static_cast<int>(dims.size()) - 1);
   for (std::size_t d = 0; d < dims.size(); ++d) {
     offsets.size[d] = FastDivider(dims[d].size);
-    offsets.step[d][0] = dims[d].step;
+    offsets.step[d][0] = dims[d].step * bytes;
     if constexpr (N > 1) offsets.step[d][1] = dims[d].out_step;
   }
   return offsets;
 }
 
-/// Whether the elements of a result lie in vectors, one behind the other, each at a multiple of its bytes.
-inline bool lies_in_vectors(const Plan& plan, const Tensor& x) {
-  const auto is_multiple = [](int64_t n) { return n % vector_width == 0; };
+/// Whether the elements of a result lie in vectors of `width`, one behind the other, each at a multiple of
+/// its bytes.
+inline bool lies_in_vectors(const Plan& plan, const Tensor& x, int64_t width) {
+  const auto is_multiple = [width](int64_t n) { return n % width == 0; };
   if (plan.reduced.empty() || plan.reduced[0].step != 1 || !is_multiple(plan.reduced[0].size)) return false;
   for (std::size_t d = 1; d < plan.reduced.size(); ++d)
     if (!is_multiple(plan.reduced[d].step)) return false;
   for (const Dim& dim : plan.kept)
-    if (!is_multiple(dim.step)) return false;
+    if (dim.size > 1 && !is_multiple(dim.step)) return false;
   return reinterpret_cast<std::uintptr_t>(x.raw()) %
-             static_cast<std::uintptr_t>(vector_width * size_of(x.dtype())) ==
+             static_cast<std::uintptr_t>(width * size_of(x.dtype())) ==
          0;
+}
+template <class In>
+uint32_t width_of(const Plan& plan, const Tensor& x) {
+  if (!moves_vectors_of<In>(x.dtype())) return 1;
+  if (std::is_same_v<In, float> && is_half(x.dtype()) && lies_in_vectors(plan, x, half_width))
+    return half_width;
+  return lies_in_vectors(plan, x, vector_width) ? vector_width : 1;
 }
 
 }  // namespace detail
@@ -307,7 +308,8 @@ void reduce_kernel(const char* op, const Operation& operation, const Finish& fin
   using State = typename Operation::State;
   if (plan.outputs == 0) return;
   Sink sink;
-  sink.kept = detail::offsets_of<2>(op, plan.kept);
+  const int64_t bytes = size_of(x.dtype());
+  sink.kept = detail::offsets_of<2>(op, plan.kept, bytes);
   for (std::size_t i = 0; i < results.size(); ++i)
     if (results[i].defined()) {
       sink.base[i] = results[i].raw();
@@ -318,8 +320,8 @@ void reduce_kernel(const char* op, const Operation& operation, const Finish& fin
   const int64_t most_parts = std::max<int64_t>(1, plan.count / (teams.lanes() * detail::part_elements));
   const int64_t wanted = std::clamp<int64_t>(ceil_div(detail::enough_blocks, blocks), 1, most_parts);
   // Whole rounds of a team, so that parts begin where memory is fetched.
-  const bool by_vectors = teams.adjacent && detail::lies_in_vectors(plan, x);
-  const int64_t round = teams.lanes() * (by_vectors ? int64_t{vector_width} : 1);
+  const uint32_t width = teams.adjacent ? detail::width_of<typename Operation::In>(plan, x) : 1;
+  const int64_t round = int64_t{width} * teams.lanes();
   const int64_t part = std::max<int64_t>(1, ceil_div(ceil_div(plan.count, wanted), round) * round);
   const int64_t parts = std::max<int64_t>(1, ceil_div(plan.count, part));
 
@@ -328,14 +330,23 @@ void reduce_kernel(const char* op, const Operation& operation, const Finish& fin
   reduce.count = plan.count;
   reduce.part = part;
   reduce.groups = FastDivider(blocks);
-  reduce.reduced = detail::offsets_of<1>(op, plan.reduced);
+  reduce.reduced = detail::offsets_of<1>(op, plan.reduced, bytes);
+  if (plan.count > 0) {
+    const Dim& inner = plan.reduced[0];
+    reduce.step_within = round % inner.size;
+    reduce.step = reduce.step_within * inner.step * bytes;
+    if (plan.reduced.size() > 1) {
+      reduce.step += round / inner.size * plan.reduced[1].step * bytes;
+      reduce.carry = (plan.reduced[1].step - inner.size * inner.step) * bytes;
+    }
+  }
   reduce.x = x.raw();
   reduce.dtype = x.dtype();
-  reduce.by_vectors = by_vectors;
+  reduce.width = width;
   if (parts == 1) return launch_blocks(op, x.device(), blocks, reduce);
 
-  const auto bytes = static_cast<int64_t>(sizeof(State));
-  const Tensor workspace = empty({parts, plan.outputs, bytes}, {.dtype = uint8, .device = x.device()});
+  const Tensor workspace = empty({parts, plan.outputs, static_cast<int64_t>(sizeof(State))},
+                                 {.dtype = uint8, .device = x.device()});
   reduce.states = reinterpret_cast<State*>(workspace.raw());
   launch_blocks(op, x.device(), blocks * parts, reduce);
   const Teams mergers = choose_teams(parts, plan.outputs);

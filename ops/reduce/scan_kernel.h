@@ -65,14 +65,20 @@ struct Recurrence {
   }
 };
 
-/// Whether vectors of the elements, which are seen as T, lie at multiples of their bytes.
+/// Whether vectors of `width` elements, which are seen as T, lie at multiples of their bytes.
 template <class T>
-bool vectors_lie_in(const std::byte* x, DType dtype) {
+bool vectors_lie_in(const std::byte* x, DType dtype, uint32_t width) {
   const bool known =
       moves_vectors_of<T>(dtype) || (std::is_same_v<T, double> && moves_vectors_of<float>(dtype));
-  return known &&
-         reinterpret_cast<std::uintptr_t>(x) % static_cast<std::uintptr_t>(vector_width * size_of(dtype)) ==
-             0;
+  return known && (width == vector_width || is_half(dtype)) &&
+         reinterpret_cast<std::uintptr_t>(x) % static_cast<std::uintptr_t>(width * size_of(dtype)) == 0;
+}
+/// Calls `f` with the type of a vector of `width` elements.
+template <class T, std::size_t width, class F>
+PLEAT_HOST_DEVICE void with_vector_type(DType dtype, const F& f) {
+  if constexpr (std::is_same_v<T, double>)
+    if (width == half_width || dtype != float64) return as_stored<float, width>(dtype, f);
+  as_stored<T, width>(dtype, f);
 }
 
 /// What single elements do.
@@ -81,22 +87,23 @@ struct ElementSource {
   const std::byte* x;
   DType dtype;
   PLEAT_HOST_DEVICE State operator()(int64_t at) const { return {load_as<T>(x, at, dtype)}; }
-  /// `vector_width` neighbours.
+  /// `width` neighbours.
+  template <std::size_t width>
   PLEAT_HOST_DEVICE void load(int64_t at, State* states) const {
-    const auto load = [&]<class Seen>(Type<Seen>) {
-      Seen lanes[vector_width];
-      load_vector(lanes, x, at, dtype);
-      for (std::size_t j = 0; j < vector_width; ++j) states[j] = {static_cast<T>(lanes[j])};
-    };
-    if constexpr (std::is_same_v<T, double>)
-      if (dtype != float64) return load(Type<float>{});
-    load(Type<T>{});
+    with_vector_type<T, width>(dtype, [&]<class Stored>(Type<Stored>) {
+      T lanes[width];
+      Loaded<Stored, width>(reinterpret_cast<const Stored*>(x) + at).unpack(lanes);
+      PLEAT_UNROLL
+      for (std::size_t j = 0; j < width; ++j) states[j] = {lanes[j]};
+    });
   }
-  /// Whether it can, for any multiple of `vector_width`.
-  bool has_vectors() const { return vectors_lie_in<T>(x, dtype); }
+  /// Whether it can, for any multiple of `width`.
+  static constexpr bool has_half_width = std::is_floating_point_v<T>;
+  bool has_vectors(uint32_t width) const { return vectors_lie_in<T>(x, dtype, width); }
 };
 struct PairSource {
-  static bool has_vectors() { return false; }
+  static constexpr bool has_half_width = false;
+  static bool has_vectors(uint32_t) { return false; }
 
   const std::byte* a;
   const std::byte* b;
@@ -111,7 +118,8 @@ struct PairSource {
 };
 template <class State>
 struct StateSource {
-  static bool has_vectors() { return false; }
+  static constexpr bool has_half_width = false;
+  static bool has_vectors(uint32_t) { return false; }
   State* states;
   PLEAT_HOST_DEVICE State operator()(int64_t at) const { return states[at]; }
 };
@@ -124,22 +132,20 @@ struct ResultSink {
   PLEAT_HOST_DEVICE void operator()(int64_t at, const State& state) const {
     store_as<T>(y, at, dtype, static_cast<T>(state.total));
   }
-  template <class State>
+  template <std::size_t width, class State>
   PLEAT_HOST_DEVICE void store(int64_t at, const State* states) const {
-    const auto store = [&]<class Seen>(Type<Seen>) {
-      Seen lanes[vector_width];
-      for (std::size_t j = 0; j < vector_width; ++j) lanes[j] = static_cast<Seen>(states[j].total);
-      store_vector(lanes, y, at, dtype);
-    };
-    if constexpr (std::is_same_v<T, double>)
-      if (dtype != float64) return store(Type<float>{});
-    store(Type<T>{});
+    T lanes[width];
+    PLEAT_UNROLL
+    for (std::size_t j = 0; j < width; ++j) lanes[j] = static_cast<T>(states[j].total);
+    with_vector_type<T, width>(dtype, [&]<class Stored>(Type<Stored>) {
+      store_lanes<width>(reinterpret_cast<Stored*>(y) + at, lanes);
+    });
   }
-  bool has_vectors() const { return vectors_lie_in<T>(y, dtype); }
+  bool has_vectors(uint32_t width) const { return vectors_lie_in<T>(y, dtype, width); }
 };
 template <class State>
 struct StateSink {
-  static bool has_vectors() { return false; }
+  static bool has_vectors(uint32_t) { return false; }
   State* states;
   PLEAT_HOST_DEVICE void operator()(int64_t at, const State& state) const { states[at] = state; }
 };
@@ -210,9 +216,9 @@ struct ScanChunk {
 
 #if PLEAT_COMPILES_KERNELS
 
-/// A chunk a warp: its lanes have `vector_width` neighbours each, and scan what these amount to. Results, or
-/// what the chunks amount to where there is a place for that.
-template <class Scan, class Source, class Sink>
+/// A chunk a warp: its lanes have `width` neighbours each, and scan what these amount to. Results, or what
+/// the chunks amount to where there is a place for that.
+template <class Scan, class Source, class Sink, int width>
 struct ScanByWarps {
   using State = typename Scan::State;
   Chunks chunks;
@@ -224,7 +230,7 @@ struct ScanByWarps {
   bool by_vectors;
 
   __device__ void operator()(int64_t b, const Block& block) const {
-    constexpr int64_t width = vector_width, warp = detail::warp_threads;
+    constexpr int64_t warp = detail::warp_threads;
     const int64_t chunk = b * (block_threads / warp) + block.thread() / warp;
     if (chunk >= count) return;
     const int lane = block.thread() % detail::warp_threads;
@@ -270,36 +276,35 @@ struct ScanByWarps {
   }
 
  private:
-  /// Where the `vector_width` neighbours lie that begin with element `first` of a chunk.
+  /// Where the neighbours lie that begin with element `first` of a chunk.
   static __device__ int64_t vector_at(const Chunks::Own& own, int64_t first) {
-    return own.step > 0 ? own.first + first : own.first - first - (vector_width - 1);
+    return own.step > 0 ? own.first + first : own.first - first - (width - 1);
   }
   /// Neighbours in the order of the scan, or in that of memory.
   static __device__ void turn(const Chunks::Own& own, const State* from, State* to) {
     PLEAT_UNROLL
-    for (std::size_t j = 0; j < vector_width; ++j)
-      to[j] = own.step > 0 ? from[j] : from[vector_width - 1 - j];
+    for (int j = 0; j < width; ++j) to[j] = own.step > 0 ? from[j] : from[width - 1 - j];
   }
   __device__ void load(const Chunks::Own& own, int64_t first, int mine, State* states) const {
-    if constexpr (requires { source.load(first, states); })
-      if (by_vectors && mine == vector_width) {
-        State lanes[vector_width];
-        source.load(vector_at(own, first), lanes);
+    if constexpr (requires { source.template load<width>(first, states); })
+      if (by_vectors && mine == width) {
+        State lanes[width];
+        source.template load<width>(vector_at(own, first), lanes);
         return turn(own, lanes, states);
       }
     PLEAT_UNROLL
-    for (int j = 0; j < static_cast<int>(vector_width); ++j)
+    for (int j = 0; j < width; ++j)
       states[j] = j < mine ? source(own.first + (first + j) * own.step) : State{};
   }
   __device__ void store(const Chunks::Own& own, int64_t first, int mine, const State* states) const {
-    if constexpr (requires { sink.store(first, states); })
-      if (by_vectors && mine == vector_width) {
-        State lanes[vector_width];
+    if constexpr (requires { sink.template store<width>(first, states); })
+      if (by_vectors && mine == width) {
+        State lanes[width];
         turn(own, states, lanes);
-        return sink.store(vector_at(own, first), lanes);
+        return sink.template store<width>(vector_at(own, first), lanes);
       }
     PLEAT_UNROLL
-    for (int j = 0; j < static_cast<int>(vector_width); ++j)
+    for (int j = 0; j < width; ++j)
       if (j < mine) sink(own.first + (first + j) * own.step, states[j]);
   }
 };
@@ -316,12 +321,21 @@ void scan_lines(const char* op, Device device, const Lines& lines, bool reverse,
   const int64_t chunk = enough || lines.size <= 2 * in_chunk ? lines.size : in_chunk;
   const int64_t number = ceil_div(lines.size, chunk);
   const Chunks chunks{lines.size, chunk, FastDivider(lines.inner), FastDivider(number), reverse};
-  const bool by_vectors = lines.size % vector_width == 0 && source.has_vectors() && sink.has_vectors();
+  const auto has_vectors = [&](uint32_t width) {
+    return lines.size % width == 0 && source.has_vectors(width) && sink.has_vectors(width);
+  };
   const auto scan = [&](const State* before, State* totals) {
+    const auto launch_warps = [&]<int width>(std::integral_constant<int, width>, bool by_vectors) {
+      const ScanByWarps<Scan, Source, Sink, width> functor{chunks, count * number, source,    sink,
+                                                           before, totals,         by_vectors};
+      launch_blocks(op, device, ceil_div(count * number, int64_t{block_threads / detail::warp_threads}),
+                    functor);
+    };
+    if constexpr (Source::has_half_width)
+      if (by_warps && has_vectors(half_width))
+        return launch_warps(std::integral_constant<int, half_width>{}, true);
     if (by_warps)
-      launch_blocks(
-          op, device, ceil_div(count * number, int64_t{block_threads / detail::warp_threads}),
-          ScanByWarps<Scan, Source, Sink>{chunks, count * number, source, sink, before, totals, by_vectors});
+      launch_warps(std::integral_constant<int, vector_width>{}, has_vectors(vector_width));
     else if (totals != nullptr)
       launch_indices(op, device, count * number, FoldChunk<Scan, Source>{chunks, source, totals});
     else

@@ -33,7 +33,7 @@ struct PadAxis {
 /// element's size, or of several neighbours' that are always moved together.
 template <class T, class Index>
 struct PadElement {
-  static constexpr int64_t lanes = 8;
+  static constexpr int64_t lanes = sizeof(T) <= 2 ? 16 : 8;
   using Signed = std::make_signed_t<Index>;
   std::array<PadAxis<Index>, max_pad_dims> axis;  ///< from the densest on, but for the outermost
   std::size_t axes;
@@ -50,24 +50,27 @@ struct PadElement {
     const Index first = inner.divide(place);
     Index rest = place, offset = 0;
     bool inside = true;
+    PLEAT_ROLLED
     for (std::size_t d = 0; d < axes; ++d) {
       Index at = rest;
       rest = axis[d].padded.divide(at);
       offset += source(axis[d], at, inside) * axis[d].step;
     }
+    const PadAxis<Index> last = outer;  // whose numbers are then read once
+    const Index step = inner.divisor() * groups;
     T loaded[lanes];
+    Index at = first;
     PLEAT_UNROLL
-    for (int k = 0; k < lanes; ++k) {
-      const Index at = first + static_cast<Index>(k) * groups;
-      bool reads = inside && at < outer.padded.divisor();
-      const Index from = offset + source(outer, at, reads) * outer.step;
+    for (int k = 0; k < lanes; ++k, at += groups) {
+      bool reads = inside && at < last.padded.divisor();
+      const Index from = offset + source(last, at, reads) * last.step;
       loaded[k] = reads ? x[from] : value;
     }
+    at = first;
+    Index to = place + first * inner.divisor();
     PLEAT_UNROLL
-    for (int k = 0; k < lanes; ++k) {
-      const Index at = first + static_cast<Index>(k) * groups;
-      if (at < outer.padded.divisor()) y[place + at * inner.divisor()] = loaded[k];
-    }
+    for (int k = 0; k < lanes; ++k, at += groups, to += step)
+      if (at < last.padded.divisor()) y[to] = loaded[k];
   }
 
  private:

@@ -53,13 +53,14 @@ struct TeamLines {
   Divider<uint32_t> staged_run{};  ///< staged elements that lie one behind the other
   int gap = 0;                     ///< after these
 
-  /// `all`: what is read and written; the first is no parameter.
-  TeamLines(const Lines& lines, std::initializer_list<Tensor> all)
+  /// `all`: what is read and written; the first is no parameter. Shorter lines than `least_vectors` are
+  /// staged, which costs less where most is done once a line.
+  TeamLines(const Lines& lines, std::initializer_list<Tensor> all, int64_t least_vectors = 32)
       : count(lines.outer * lines.inner),
         size(lines.size),
         inner(lines.inner),
         most(all.begin()->dtype() == float64 ? most_of<double> : most_of<float>) {
-    constexpr int64_t least_vectors = 64, side_by_side = 32, sector_vectors = 4, banks = 32;
+    constexpr int64_t side_by_side = 32, sector_vectors = 4, banks = 32;
     constexpr auto width = static_cast<int64_t>(vector_width);
     bool by_vectors = true;
     for (const Tensor& x : all)
@@ -115,7 +116,8 @@ class OwnLine {
         line(b * lines.teams.count() + lines.teams.team_of(block.thread())),
         block_number_(b),
         lane_(lines.teams.lane_of(block.thread())),
-        rest_(part_from(0, HeldLine<T>::vectors)) {
+        rest_(part_from(0, HeldLine<T>::vectors)),
+        vectors_(vectors_in(rest_)) {
     if (!exists()) return;
     int64_t within = line;
     first_ = lines.inner.divide(within) * lines.size * lines.inner.divisor() + within;
@@ -168,42 +170,42 @@ class OwnLine {
       __syncthreads();
       for_staged([&](int64_t from, int to) { staged().write(to, convert<T>(x[from])); });
       __syncthreads();
+      const int own = place(0);
       return for_numbers<vectors>(start, [&](int k, int number, bool is_one) {
-        held.of[k] = is_one ? staged().read(place(number)) : otherwise;
+        held.of[k] = is_one ? staged().read(own + number) : otherwise;
       });
     }
     // Loads do not wait for each other; and a half type would be 0 first.
-    using Bits = std::conditional_t<sizeof(Stored) == 2, uint16_t, Stored>;
-    Vector<Bits, vector_width> raw[vectors];
     const Stored* const from = x + first_ + start * lines.inner.divisor();
     if (lines.access == Access::vectors) {
+      Loaded<Stored, vector_width> raw[vectors];
+      int64_t at = lane_;
       for_vectors<vectors>(start, [&](int v) {
-        raw[v] = reinterpret_cast<const Vector<Bits, vector_width>*>(from)[v * lanes() + lane_];
+        raw[v] = Loaded<Stored, vector_width>(from, at);
+        at += lanes();
       });
-    } else {
-      const auto* at = reinterpret_cast<const std::byte*>(from + lane_ * lines.inner.divisor());
-      const int64_t step = lanes() * lines.inner.divisor() * static_cast<int64_t>(sizeof(Stored));
-      for_numbers<vectors>(start, [&](int k, int, bool is_one) {
-        raw[k / width].lane[k % width] =
-            is_one ? *reinterpret_cast<const Bits*>(at) : std::bit_cast<Bits>(convert<Stored>(otherwise));
-        at += step;
-      });
+      return for_vectors<vectors>(start, [&](int v) { raw[v].unpack(held.of + v * width); });
     }
-    for_vectors<vectors>(start, [&](int v) {
-      PLEAT_UNROLL
-      for (int j = 0; j < width; ++j)
-        held.of[v * width + j] = convert<T>(std::bit_cast<Stored>(raw[v].lane[j]));
+    using Bits = std::conditional_t<sizeof(Stored) == 2, uint16_t, Stored>;
+    Bits raw[vectors * width];
+    const auto* at = reinterpret_cast<const std::byte*>(from + lane_ * lines.inner.divisor());
+    const int64_t step = lanes() * lines.inner.divisor() * static_cast<int64_t>(sizeof(Stored));
+    for_numbers<vectors>(start, [&](int k, int, bool is_one) {
+      raw[k] = is_one ? *reinterpret_cast<const Bits*>(at) : std::bit_cast<Bits>(convert<Stored>(otherwise));
+      at += step;
     });
+    for_held(start, held, [&](int k) { held.of[k] = convert<T>(std::bit_cast<Stored>(raw[k])); });
   }
   /// The elements of a row that belong to those of every line, for instance its weights.
   template <class Stored>
   __device__ void load_row(HeldLine<T>& held, const Stored* row) const {
-    if (lines.access == Access::vectors)
+    if (lines.access == Access::vectors) {
+      int64_t at = lane_;
       return for_vectors<HeldLine<T>::vectors>(0, [&](int v) {
-        const auto raw = reinterpret_cast<const Vector<Stored, vector_width>*>(row)[v * lanes() + lane_];
-        PLEAT_UNROLL
-        for (int j = 0; j < width; ++j) held.of[v * width + j] = convert<T>(raw.lane[j]);
+        Loaded<Stored, vector_width>(row, at).unpack(held.of + v * width);
+        at += lanes();
       });
+    }
     for_numbers<HeldLine<T>::vectors>(
         0, [&](int k, int number, bool is_one) { held.of[k] = is_one ? convert<T>(row[number]) : T(0); });
   }
@@ -211,20 +213,21 @@ class OwnLine {
   __device__ void store(int64_t start, const Held<T, vectors>& held, Stored* y) const {
     if (lines.access == Access::staged) {
       __syncthreads();
+      const int own = place(0);
       for_numbers<vectors>(start, [&](int k, int number, bool is_one) {
-        if (is_one) staged().write(place(number), held.of[k]);
+        if (is_one) staged().write(own + number, held.of[k]);
       });
       __syncthreads();
       return for_staged([&](int64_t to, int from) { y[to] = convert<Stored>(staged().read(from)); });
     }
     Stored* const to = y + first_ + start * lines.inner.divisor();
-    if (lines.access == Access::vectors)
+    if (lines.access == Access::vectors) {
+      int64_t number = lane_;
       return for_vectors<vectors>(start, [&](int v) {
-        Vector<Stored, vector_width> raw;
-        PLEAT_UNROLL
-        for (int j = 0; j < width; ++j) raw.lane[j] = convert<Stored>(held.of[v * width + j]);
-        reinterpret_cast<Vector<Stored, vector_width>*>(to)[v * lanes() + lane_] = raw;
+        store_lanes<vector_width>(to, held.of + v * width, number);
+        number += lanes();
       });
+    }
     auto* at = reinterpret_cast<std::byte*>(to + lane_ * lines.inner.divisor());
     const int64_t step = lanes() * lines.inner.divisor() * static_cast<int64_t>(sizeof(Stored));
     for_numbers<vectors>(start, [&](int k, int, bool is_one) {
@@ -264,7 +267,7 @@ class OwnLine {
     }
   }
 
-  static constexpr int width = vector_width;
+  static constexpr int width = vector_width, log_width = std::countr_zero(vector_width);
   const TeamLines& lines;
   const Block& block;
   const int64_t line;
@@ -299,12 +302,16 @@ class OwnLine {
     return static_cast<int>(rest < part ? rest : part) -
            (lines.access == Access::vectors ? lane_ * width : lane_);
   }
+  /// How many of a thread's vectors have one of `rest` elements from its first on.
+  __device__ int vectors_in(int rest) const {
+    return (rest + width * lanes() - 1) >> (lines.teams.log_lanes + log_width);
+  }
   template <int vectors, class F>
   __device__ void for_vectors(int64_t start, const F& f) const {
-    const int rest = rest_of<vectors>(start);
+    const int mine = vectors == HeldLine<T>::vectors ? vectors_ : vectors_in(rest_of<vectors>(start));
     PLEAT_UNROLL
     for (int v = 0; v < vectors; ++v) {
-      if (v * width * lanes() >= rest) break;
+      if (v >= mine) break;
       f(v);
     }
   }
@@ -312,13 +319,15 @@ class OwnLine {
   template <int vectors, class F>
   __device__ void for_numbers(int64_t start, const F& f) const {
     const int rest = rest_of<vectors>(start);
-    for_vectors<vectors>(start, [&](int v) {
+    PLEAT_UNROLL
+    for (int v = 0; v < vectors; ++v) {
+      if (v * width * lanes() >= rest) break;
       PLEAT_UNROLL
       for (int j = 0; j < width; ++j) {
         const int before = (v * width + j) * lanes();
         f(v * width + j, before + lane_, before < rest);
       }
-    });
+    }
   }
 
   /// Calls `f(place, shared place)` for the threads' share of the block's lines.
@@ -334,7 +343,7 @@ class OwnLine {
   int64_t block_number_;
   int64_t first_ = 0;
   int lane_;
-  int rest_;  ///< rest_of(0) of the whole line
+  int rest_, vectors_;  ///< rest_of(0) of the whole line, and how many of its vectors are the thread's
 };
 
 }  // namespace pleat::ops

@@ -63,16 +63,6 @@ void for_image_parts(int64_t images, int64_t reach, const Run& run) {
 inline constexpr int lanes = 2 * static_cast<int>(vector_width);
 inline int64_t lane_groups(int64_t channels) { return ceil_div(channels, int64_t{lanes}); }
 
-/// Calls `f` with the type in which elements are stored that are seen as Ts.
-template <class T, class F>
-PLEAT_HOST_DEVICE void as_stored(DType dtype, const F& f) {
-  if constexpr (std::is_same_v<T, float>) {
-    if (dtype == float16) return f(Type<Half>{});
-    if (dtype == bfloat16) return f(Type<BFloat16>{});
-  }
-  f(Type<T>{});
-}
-
 /// A tensor from its image `image` on, in lanes of its channels or those of several images.
 template <class Index>
 class LaneArray {
@@ -99,10 +89,8 @@ class LaneArray {
     if (by_vectors_) {
       PLEAT_UNROLL
       for (int k = 0; k < lanes; k += width) {
-        const auto all = *reinterpret_cast<const Vector<Stored, vector_width>*>(
-            from + (exists(k, channels) ? offset(k) : 0));
-        PLEAT_UNROLL
-        for (int j = 0; j < width; ++j) value[k + j] = convert<T>(all.lane[j]);
+        const auto* const place = from + (exists(k, channels) ? offset(k) : 0);
+        Loaded<Stored, vector_width>(reinterpret_cast<const Stored*>(place)).unpack(value + k);
       }
       return;
     }
@@ -123,10 +111,8 @@ class LaneArray {
     if (by_vectors_) {
       PLEAT_UNROLL
       for (int k = 0; k < lanes; k += width) {
-        Vector<Stored, vector_width> all;
-        PLEAT_UNROLL
-        for (int j = 0; j < width; ++j) all.lane[j] = convert<Stored>(value[k + j]);
-        if (exists(k, channels)) *reinterpret_cast<Vector<Stored, vector_width>*>(to + offset(k)) = all;
+        if (exists(k, channels))
+          store_lanes<vector_width>(reinterpret_cast<Stored*>(to + offset(k)), value + k);
       }
       return;
     }

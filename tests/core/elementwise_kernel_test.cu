@@ -6,6 +6,7 @@
 #include "pleat/core/tensor/copy.h"
 #include "pleat/core/tensor/create.h"
 #include "pleat/ops/elementwise/arithmetic.h"
+#include "pleat/ops/elementwise/compare.h"
 #include "pleat/ops/shape/shape.h"
 #include "pleat/tests/catch.h"
 #include "pleat/tests/gpu.h"
@@ -18,6 +19,10 @@ const Device gpu(DeviceType::cuda);
 
 struct TwiceAndOther {
   PLEAT_HOST_DEVICE float operator()(float a, float b) const { return 2 * a + b; }
+};
+
+struct TwiceOrOther {
+  PLEAT_HOST_DEVICE float operator()(float a, uint8_t b) const { return 2 * a + static_cast<float>(b); }
 };
 
 }  // namespace
@@ -59,6 +64,40 @@ TEST_CASE("cuda: elements of operands that lie in any way, and of loops cut into
       CHECK(ops::to_device(ops::copy(out), "cpu").to_vector() == expected.to_vector());
     }
   }
+}
+
+TEST_CASE("cuda: elements of half types, eight at a time, four or one", "[core][cuda]") {
+  if (pleat_test::lacks_gpus()) return;
+  manual_seed(9);
+  for (const DType dtype : {float16, bfloat16})
+    for (const int64_t first : {0, 8, 4, 1})
+      for (const int64_t n : {48, 44, 43, 8, 4})
+        for (const bool whole : {false, true}) {
+          // Rows or, of one after the other, a run; beside what nothing may write.
+          const auto part = [&](const Tensor& room) {
+            return whole ? narrow(reshape(room, {192}), 0, first, n) : narrow(room, 1, first, n);
+          };
+          const Tensor a = ops::cast(randn({3, 64}), dtype), b = ops::cast(randn({3, 64}), dtype);
+          const Tensor mask = greater(b, ops::cast(zeros({1}), dtype));
+          CAPTURE(a.describe(), first, n, whole);
+          const Tensor a_there = part(ops::to_device(a, gpu)), b_there = part(ops::to_device(b, gpu));
+          const Tensor room = ops::to_device(ops::cast(zeros({3, 64}), dtype), gpu);
+          const auto check = [&](const Tensor& other, const Tensor& result) {
+            const Tensor expected = ops::cast(zeros({3, 64}), dtype), of_a = ops::cast(part(a), float32);
+            ops::copy_into(part(expected), add(add(of_a, of_a), ops::cast(other, float32)));
+            CHECK(ops::to_device(result, "cpu").to_vector() == expected.to_vector());
+          };
+          elementwise_kernel<float, float, float>("test", part(room), {a_there, b_there}, TwiceAndOther{});
+          check(part(b), room);
+          const Tensor one = ops::cast(randn({1}), float32);
+          elementwise_kernel<float, float, float>("test", part(room), {a_there, ops::to_device(one, gpu)},
+                                                  TwiceAndOther{});
+          check(one, room);
+          // With bytes, of which a vector of eight has as many as there are.
+          const Tensor mask_there = part(ops::to_device(mask, gpu));
+          elementwise_kernel<float, float, bool>("test", part(room), {a_there, mask_there}, TwiceOrOther{});
+          check(part(mask), room);
+        }
 }
 
 TEST_CASE("cuda: copies between memory orders, tile by tile and of what is smaller", "[core][cuda]") {

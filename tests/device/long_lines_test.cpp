@@ -28,6 +28,31 @@ TEST_CASE("device: reductions of many elements", "[device]") {
   });
 }
 
+// By vectors of eight of half types, of four and element by element; from addresses that are no multiples;
+// of dimensions that cannot be joined, which end within a round of a thread or are of many rounds.
+TEST_CASE("device: reductions of what lies in vectors and of what does not", "[device]") {
+  const auto reductions_agree = [](const Tensor& x, const Dims& dims,
+                                   const std::function<Tensor(const Tensor&)>& view) {
+    CAPTURE(x.describe(), dims.size());
+    agrees_in_value({x}, [&](const Tensors& all) {
+      const Tensor t = view(all[0]);
+      return Tensors{sum(t, dims), mean(t, dims), max(t, dims), var(t, dims), norm(t, dims)};
+    });
+  };
+  const auto as_it_is = [](const Tensor& x) { return x; };
+  for (const int64_t n : {8, 12, 7, 32, 600}) {
+    reductions_agree(normal({3, n}), {1}, as_it_is);
+    reductions_agree(normal({40 * n}), {0}, as_it_is);
+    for (const int64_t first : {8, 4, 1})
+      reductions_agree(normal({3, n + 16}), {1}, [=](const Tensor& x) { return narrow(x, 1, first, n); });
+    reductions_agree(normal({4, 6, 5, n}), {1, 3}, as_it_is);
+    reductions_agree(normal({9, 6, 5, n}), {0, 2}, as_it_is);
+    reductions_agree(normal({3, 4, 6, 5, n}), {0, 2, 4}, as_it_is);
+    reductions_agree(normal({3, 4, 6, 5, n}), {1, 3}, as_it_is);
+  }
+  agrees({normal({37, 41, 3})}, [](const Tensors& t) { return argmax(t[0]); }, {.differentiable = false});
+}
+
 TEST_CASE("device: scans of long lines", "[device]") {
   agrees_in_value({uniform({3, 5000}, 0, 1)}, [](const Tensors& t) {
     return Tensors{cumsum(t[0], 1), cumsum(t[0], 1, true), cumprod(t[0] / 8 + 0.9375, 1)};

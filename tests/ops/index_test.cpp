@@ -249,7 +249,7 @@ TEST_CASE("index_add and embedding on a GPU: the CPU's bits for rows of any widt
   const DefaultDevice cpu{Device()};
   const Tensor index = randint(0, 7, {60});
   for (const DType dtype : {float32, float16, bfloat16, float64, int32})
-    for (const int64_t width : {1, 4, 6, 12})
+    for (const int64_t width : {1, 4, 6, 12, 16})
       for (const int64_t start : {0, 1, 4}) {
         CAPTURE(name(dtype), width, start);
         // Rows from an element `start` of memory on.

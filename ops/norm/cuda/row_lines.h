@@ -3,6 +3,7 @@
 
 #include <cmath>
 #include <cstdint>
+#include <type_traits>
 
 #include "pleat/ops/norm/cuda/norm_functors.h"
 #include "pleat/ops/softmax/team_lines.h"
@@ -38,6 +39,10 @@ struct NormLines {
   }
 };
 
+/// Of half types float32 is exact enough for the few elements of a thread.
+template <class S>
+using ThreadSum = std::conditional_t<sizeof(S) == 2, float, double>;
+
 template <class T, class S>
 struct NormalizeLines {
   static constexpr bool keeps_registers = true;
@@ -58,17 +63,20 @@ struct NormalizeLines {
     own.load(0, held, x, T(0));
     double sum = 0;
     if (mean != nullptr) {
-      own.for_held(0, held, [&](int k) { sum += static_cast<double>(held.of[k]); });
+      ThreadSum<S> few = 0;
+      own.for_held(0, held, [&](int k) { few += held.of[k]; });
+      sum = static_cast<double>(few);
       own.merge(sum, add);
     }
     const double middle = sum / n;
     // The mean in two parts: the second is what rounding to T cuts off the first.
     const T shift = static_cast<T>(middle), rest = static_cast<T>(middle - static_cast<double>(shift));
-    double squares = 0;
+    ThreadSum<S> few_squares = 0;
     own.for_elements(held, [&](int k) {
       held.of[k] = held.of[k] - shift - rest;
-      squares += static_cast<double>(held.of[k]) * static_cast<double>(held.of[k]);
+      few_squares += ThreadSum<S>(held.of[k]) * ThreadSum<S>(held.of[k]);
     });
+    auto squares = static_cast<double>(few_squares);
     own.merge(squares, add);
     const double spread = 1 / std::sqrt(squares / n + eps);
     if (own.is_first()) {
@@ -110,12 +118,13 @@ struct NormalizeBackwardLines {
     of.template for_parameters<S>(own, of.weight, of.weight_type,
                                   [&](int k, T weight) { g.of[k] *= weight; });
     const T scale = static_cast<T>(spread);
-    GradientState sums;
+    ThreadSum<S> dy_sum = 0, dy_x_sum = 0;
     own.for_held(0, g, [&](int k) {
       held.of[k] = (held.of[k] - shift) * scale;
-      sums.dy += static_cast<double>(g.of[k]);
-      sums.dy_x += static_cast<double>(g.of[k] * held.of[k]);
+      dy_sum += g.of[k];
+      dy_x_sum += g.of[k] * held.of[k];
     });
+    GradientState sums{static_cast<double>(dy_sum), static_cast<double>(dy_x_sum)};
     own.merge(sums, [](GradientState& into, const GradientState& other) { into.merge(other); });
     if (mean == nullptr) sums.dy = 0;
     const double factor = spread / static_cast<double>(of.lines.size);
