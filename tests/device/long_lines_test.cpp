@@ -112,6 +112,7 @@ TEST_CASE("device: softmax and cross entropy of lines of any length", "[device]"
     lines_agree(normal({2, n, 5, 7}), 1, as_it_is);
   }
   lines_agree(normal({2, 300, 5, 7}), 1, as_it_is);
+  for (const int64_t n : {10, 12}) lines_agree(normal({300, n}), 1, as_it_is);  // of two blocks
 }
 
 // By vectors and without, of one block and of several, of tensors that lie differently.
