@@ -120,7 +120,7 @@ class ShortLine : public OwnLine<T> {
   __device__ void for_staged(const F& f) const {
     for (int i = this->block.thread(); i < rest_; i += block_threads) {
       auto within = static_cast<uint32_t>(i);
-      f(i, count_ % 2 == 1 ? i : i + static_cast<int>(pairs_.divide(within)));
+      f(i, (count_ & 1) != 0 ? i : i + static_cast<int>(pairs_.divide(within)));
     }
   }
 
