@@ -154,13 +154,23 @@ struct ClassGradients {
       common = factor * view.common_share();
     }
     own.for_parts([&](int64_t start, auto& held) {
-      if (x != nullptr) own.load(start, held, x, T(0));
+      if (x == nullptr) {
+        own.for_held(start, held, [&](int k) { held.of[k] = T(0); });
+      } else {
+        own.load(start, held, x, T(0));
+        const bool counts = scale != 0;  // 0 times an infinite exponential is no 0
+        own.for_held(start, held, [&](int k) {
+          const T share = scale * exp_of<Stored>(held.of[k] - log_sum);
+          held.of[k] = counts ? share : T(0);
+        });
+      }
       own.for_numbered(start, held, [&](int k, int64_t c) {
-        // 0 times an infinite exponential is no 0.
-        T d = scale == 0 ? T(0) : scale * exp_of<Stored>(held.of[k] - log_sum);
-        if (c == own_class) d -= own_part;
-        held.of[k] = common == 0 ? d : d - static_cast<T>(common * view.weight(c < view.classes ? c : 0));
+        if (c == own_class) held.of[k] -= own_part;
       });
+      if (common != 0)
+        own.for_numbered(start, held, [&](int k, int64_t c) {
+          held.of[k] -= static_cast<T>(common * view.weight(c < view.classes ? c : 0));
+        });
       own.store(start, held, dx);
     });
   }

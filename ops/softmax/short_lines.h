@@ -1,6 +1,7 @@
 // Private header: not installed.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <initializer_list>
@@ -30,17 +31,19 @@ struct ShortLines : TeamLines {
 
 /// The line of a thread, with what an OwnLine has that functions of held lines call.
 template <class T>
-class ShortLine : public OwnLine<T> {
+class ShortLine {
  public:
-  __device__ ShortLine(const ShortLines& lines, int64_t b, const Block& block)
-      : OwnLine<T>(lines, b, block),
+  __device__ ShortLine(const ShortLines& lines, int64_t b, const Block& own_block)
+      : block(own_block),
+        line(b * block_threads + own_block.thread()),
         count_(static_cast<int>(lines.pairs.divisor())),
-        own_count_(OwnLine<T>::exists() ? count_ : 0),
+        own_count_(line < lines.count ? count_ : 0),
         pairs_(lines.pairs),
         first_(b * block_threads),
-        rest_(static_cast<int>(lines.count - first_ < block_threads ? lines.count - first_ : block_threads) *
-              count_) {}
+        rest_(static_cast<int>(std::min<int64_t>(lines.count - first_, block_threads)) * count_) {}
 
+  __device__ bool exists() const { return own_count_ > 0; }
+  __device__ bool is_first() const { return exists(); }
   template <class F>
   __device__ void for_parts(const F& f) const {
     HeldLine<T> held;
@@ -100,13 +103,16 @@ class ShortLine : public OwnLine<T> {
   template <class Number, class Merge>
   __device__ void merge(Number&, const Merge&) const {}
 
+  const Block& block;
+  const int64_t line;
+
  private:
   static constexpr int most_pairs = TeamLines::most_of<T> / 2;
   using Staged = SharedArray<Vector<T, 2>, static_cast<std::size_t>(block_threads*(most_pairs + 1))>;
   static __device__ Staged staged() { return {}; }
 
   /// Pairs of neighbouring lines lie in different banks where each has an odd number of them.
-  __device__ int own_place() const { return this->block.thread() * (count_ | 1); }
+  __device__ int own_place() const { return block.thread() * (count_ | 1); }
   template <class F>
   __device__ void for_pairs(const F& f) const {
     PLEAT_UNROLL
@@ -118,7 +124,7 @@ class ShortLine : public OwnLine<T> {
   /// Calls `f(number, shared place)` for the thread's share of the block's pairs.
   template <class F>
   __device__ void for_staged(const F& f) const {
-    for (int i = this->block.thread(); i < rest_; i += block_threads) {
+    for (int i = block.thread(); i < rest_; i += block_threads) {
       auto within = static_cast<uint32_t>(i);
       f(i, (count_ & 1) != 0 ? i : i + static_cast<int>(pairs_.divide(within)));
     }

@@ -286,8 +286,8 @@ struct MapRows {
         Vector<T, count> scaled;
         PLEAT_UNROLL
         for (int j = 0; j < count; ++j) {
-          const float result = sum[k].lane[j] * scale;
-          scaled.lane[j] = convert<T>(norm ? std::sqrt(result) : result);
+          const float total = sum[k].lane[j] * scale;
+          scaled.lane[j] = convert<T>(norm ? std::sqrt(total) : total);
         }
         if (result != no_row) *reinterpret_cast<Vector<T, count>*>(to + result) = scaled;
       }
