@@ -11,7 +11,7 @@
 #include "pleat/ops/reduce/fold.h"
 #include "pleat/ops/reduce/reduce_kernel.h"
 #include "pleat/ops/softmax/line_exponentials.h"
-#include "pleat/ops/softmax/team_lines.h"
+#include "pleat/ops/softmax/short_lines.h"
 
 namespace pleat::ops {
 namespace {
@@ -56,11 +56,11 @@ struct LossSums {
 /// A team of threads takes one target's logits: their largest, the sum of exponentials, and with label
 /// smoothing the sum of all classes' shares of the loss. Of a mean loss the last block adds up what all
 /// found.
-template <class T, class Stored>
+template <class T, class Stored, class Own>
 struct CrossEntropyLines {
   static constexpr bool keeps_registers = true;
 
-  TeamLines lines;
+  ShortLines lines;
   ClassView view;
   const Stored* x;
   Stored* losses;
@@ -70,11 +70,11 @@ struct CrossEntropyLines {
   double* weight_sum = nullptr;
 
   __device__ void operator()(int64_t b, const Block& block) const {
-    const OwnLine<T> own(lines, b, block);
+    const Own own(lines, b, block);
     double shares = 0;
     const double common = view.common_share();
     const auto found =
-        sum_exponentials(own, x, true, [&](int64_t start, const auto& held, const LineSum<T>& line) {
+        sum_exponentials<T>(own, x, true, [&](int64_t start, const auto& held, const LineSum<T>& line) {
           if (common == 0) return;
           const double log_sum = log_of<Stored>(line.sum);
           own.for_numbered(start, held, [&](int k, int64_t c) {
@@ -87,7 +87,7 @@ struct CrossEntropyLines {
   }
 
  private:
-  __device__ void finish(int64_t b, const OwnLine<T>& own, T log_sum, double shares) const {
+  __device__ void finish(int64_t b, const Own& own, T log_sum, double shares) const {
     LossSums found;
     if (own.is_first()) {
       logsumexp[own.line] = log_sum;
@@ -122,11 +122,11 @@ struct CrossEntropyLines {
 };
 
 /// One target's logits' gradient.
-template <class T, class Stored>
+template <class T, class Stored, class Own>
 struct ClassGradients {
   static constexpr bool keeps_registers = true;
 
-  TeamLines lines;
+  ShortLines lines;
   ClassView view;
   const std::byte* factors;  ///< of type factor_type
   DType factor_type;
@@ -137,7 +137,7 @@ struct ClassGradients {
   Stored* dx;
 
   __device__ void operator()(int64_t b, const Block& block) const {
-    const OwnLine<T> own(lines, b, block);
+    const Own own(lines, b, block);
     int64_t own_class = -1;
     T scale = 0, own_part = 0, log_sum = 0;
     double common = 0;
@@ -154,13 +154,23 @@ struct ClassGradients {
       common = factor * view.common_share();
     }
     own.for_parts([&](int64_t start, auto& held) {
-      if (x != nullptr) own.load(start, held, x, T(0));
+      if (x == nullptr) {
+        own.for_held(start, held, [&](int k) { held.of[k] = T(0); });
+      } else {
+        own.load(start, held, x, T(0));
+        const bool counts = scale != 0;  // 0 times an infinite exponential is no 0
+        own.for_held(start, held, [&](int k) {
+          const T share = scale * exp_of<Stored>(held.of[k] - log_sum);
+          held.of[k] = counts ? share : T(0);
+        });
+      }
       own.for_numbered(start, held, [&](int k, int64_t c) {
-        // 0 times an infinite exponential is no 0.
-        T d = scale == 0 ? T(0) : scale * exp_of<Stored>(held.of[k] - log_sum);
-        if (c == own_class) d -= own_part;
-        held.of[k] = common == 0 ? d : d - static_cast<T>(common * view.weight(c < view.classes ? c : 0));
+        if (c == own_class) held.of[k] -= own_part;
       });
+      if (common != 0)
+        own.for_numbered(start, held, [&](int k, int64_t c) {
+          held.of[k] -= static_cast<T>(common * view.weight(c < view.classes ? c : 0));
+        });
       own.store(start, held, dx);
     });
   }
@@ -221,33 +231,36 @@ int64_t first_outside_cuda(const char* op, const Tensor& indices, const ClassVie
 
 void cross_entropy_cuda(const Tensor& losses, const Tensor& logsumexp, const Tensor& logits,
                         const ClassView& view, const Tensor& weight_sum) {
-  dispatch_stored(logits.dtype(), [&]<class T, class Stored>(Type<T>, Type<Stored>) {
-    CrossEntropyLines<T, Stored> all{TeamLines(lines_of(view), {logits}, 64), view, logits.data<Stored>(),
-                                     losses.data<Stored>(), logsumexp.data<T>()};
-    const int64_t blocks = all.lines.blocks();
-    if (!weight_sum.defined()) return launch_blocks("cross_entropy", logits.device(), blocks, all);
-    const Tensor sums = empty({2 * blocks}, {.dtype = float64, .device = logits.device()});
-    all.sums = reinterpret_cast<LossSums*>(sums.data<double>());
-    all.counter = block_counters(logits.device());
-    all.weight_sum = weight_sum.data<double>();
-    launch_blocks("cross_entropy", logits.device(), blocks, all);
-  });
+  const ShortLines lines(lines_of(view), {logits}, 64);
+  dispatch_lines(logits.dtype(), lines,
+                 [&]<class T, class Stored, class Own>(Type<T>, Type<Stored>, Type<Own>) {
+                   CrossEntropyLines<T, Stored, Own> all{lines, view, logits.data<Stored>(),
+                                                         losses.data<Stored>(), logsumexp.data<T>()};
+                   const int64_t blocks = all.lines.blocks();
+                   if (!weight_sum.defined())
+                     return launch_blocks("cross_entropy", logits.device(), blocks, all);
+                   const Tensor sums = empty({2 * blocks}, {.dtype = float64, .device = logits.device()});
+                   all.sums = reinterpret_cast<LossSums*>(sums.data<double>());
+                   all.counter = block_counters(logits.device());
+                   all.weight_sum = weight_sum.data<double>();
+                   launch_blocks("cross_entropy", logits.device(), blocks, all);
+                 });
 }
 
 void class_gradient_cuda(const char* op, const Tensor& dx, const ClassGradient& gradient,
                          const ClassView& view) {
   const Tensor& factors = gradient.factors;
-  dispatch_stored(dx.dtype(), [&]<class T, class Stored>(Type<T>, Type<Stored>) {
-    const ClassGradients<T, Stored> all{
-        TeamLines(lines_of(view), {dx, gradient.logits.defined() ? gradient.logits : dx}),
-        view,
-        factors.defined() ? factors.raw() : nullptr,
-        factors.defined() ? factors.dtype() : float64,
-        data_or_null<double>(gradient.weight_sum),
-        gradient.common_factor,
-        data_or_null<Stored>(gradient.logits),
-        data_or_null<T>(gradient.logsumexp),
-        dx.data<Stored>()};
+  const ShortLines lines(lines_of(view), {dx, gradient.logits.defined() ? gradient.logits : dx});
+  dispatch_lines(dx.dtype(), lines, [&]<class T, class Stored, class Own>(Type<T>, Type<Stored>, Type<Own>) {
+    const ClassGradients<T, Stored, Own> all{lines,
+                                             view,
+                                             factors.defined() ? factors.raw() : nullptr,
+                                             factors.defined() ? factors.dtype() : float64,
+                                             data_or_null<double>(gradient.weight_sum),
+                                             gradient.common_factor,
+                                             data_or_null<Stored>(gradient.logits),
+                                             data_or_null<T>(gradient.logsumexp),
+                                             dx.data<Stored>()};
     launch_blocks(op, dx.device(), all.lines.blocks(), all);
   });
 }

@@ -62,6 +62,10 @@ WindowRules adaptive_windows(const char* op, const Tensor& x, const AdaptivePool
 LinearMap avg_pool_map(const char* op, const std::vector<PoolDim>& dims, const AvgPoolOptions& options);
 LinearMap adaptive_avg_pool_map(const char* op, const Tensor& x, const AdaptivePoolOptions& options);
 
+/// The root of the sum of squares over windows, `sums` being the map that adds up: on the tape, in one launch
+/// on a GPU, of float32 and half types. Undefined where apply_by_rows cannot do it.
+Tensor norm_pool(const char* op, const LinearMap& sums, const Tensor& x);
+
 struct MaxPoolResult {
   Tensor values;
   /// int32 (int64 where images are larger, and where kernels count by no other), like `values`: the place of

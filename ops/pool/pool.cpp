@@ -8,6 +8,7 @@
 #include "pleat/core/base/format.h"
 #include "pleat/core/base/record_function.h"
 #include "pleat/core/tensor/copy.h"
+#include "pleat/core/tensor/trace.h"
 #include "pleat/ops/elementwise/compare.h"
 #include "pleat/ops/elementwise/math.h"
 #include "pleat/ops/elementwise/select.h"
@@ -98,7 +99,7 @@ Tensor lp_pool(const char* op, const Tensor& input, const LpPoolOptions& options
                     p > 0 ? "; that is max_pool of abs(x)" : "");
   check<DTypeError>(is_floating(input.dtype()),
                     "{}: needs floating numbers, got {}; convert it with to(float32)", op, input);
-  dims_of(op, input, options);  // throws by this function's name
+  const std::vector<PoolDim> dims = dims_of(op, input, options);  // throws by this function's name
   const AvgPoolOptions sum{.kernel_size = options.kernel_size,
                            .stride = options.stride,
                            .padding = options.padding,
@@ -106,9 +107,13 @@ Tensor lp_pool(const char* op, const Tensor& input, const LpPoolOptions& options
                            .ceil_mode = options.ceil_mode,
                            .divisor_override = 1,
                            .implementation = options.implementation};
+  if (p == 1) return pleat::avg_pool(input, sum);
+  // Those who watch are told of functions that they know.
+  if (p == 2 && input.device().is_cuda() && input.dtype() != float64 && detail::call_observer == nullptr &&
+      !ops::wants_reference(op, options.implementation))
+    if (const Tensor y = ops::norm_pool(op, ops::avg_pool_map(op, dims, sum), input); y.defined()) return y;
   const Tensor x = input.to(compute_dtype(input.dtype()));
-  const Tensor sums = pleat::avg_pool(p == 1 ? x : p == 2 ? square(x) : pow(x, p), sum);
-  if (p == 1) return sums.to(input.dtype());
+  const Tensor sums = pleat::avg_pool(p == 2 ? square(x) : pow(x, p), sum);
   const Tensor is_zero = sums == 0;
   const Tensor root = pow(masked_fill(sums, is_zero, 1), 1 / p);
   return masked_fill(root, is_zero, 0).to(input.dtype());

@@ -40,6 +40,10 @@ ValuesIndices reduce_extreme_with_indices(const char* op, const Tensor& x, int64
 /// result, its dimensions kept), else 0; of x's shape and type. NaNs count as equal.
 Tensor equal_elements(const Tensor& x, const Tensor& y);
 
+/// The gradient of the extremes y of floating lines along `dim` by x, on a GPU, in one launch: of x's memory
+/// order. y and dy have size 1 there.
+Tensor extreme_gradient_cuda(const char* op, const Tensor& dy, const Tensor& x, const Tensor& y, int64_t dim);
+
 /// Zeros but for the `values` at the places `indices` (int64) along `dim`, where both have size 1: a tensor
 /// of `size` there, in `format`.
 Tensor place_at_indices(const Tensor& values, const Tensor& indices, int64_t dim, int64_t size,

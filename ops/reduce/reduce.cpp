@@ -9,6 +9,7 @@
 #include "pleat/autograd/grad_mode.h"
 #include "pleat/autograd/tape.h"
 #include "pleat/core/base/format.h"
+#include "pleat/core/base/host_device.h"
 #include "pleat/core/base/record_function.h"
 #include "pleat/core/tensor/copy.h"
 #include "pleat/core/tensor/create.h"
@@ -153,8 +154,12 @@ Tensor extreme(const char* op, const Tensor& x, const Dims& dims, bool keepdim, 
   const Call call(op, {x}, [&] { return traced_dims(dims, Flag(keepdim)); });
   const Tensor y = ops::reduce_extreme(op, x, dims, keepdim, larger);
   return call.result(
-      y, grad_of(x, [spread = Spread(x, dims, op), x = saved(x), y = saved(y), dims](const Tensor& dy) {
-        const Tensor equal = ops::equal_elements(*x, spread.keepdim((*y).detach()));
+      y, grad_of(x, [op, spread = Spread(x, dims, op), x = saved(x), y = saved(y), dims](const Tensor& dy) {
+        const Tensor extremes = spread.keepdim((*y).detach());
+        if constexpr (with_cuda)
+          if (dims.size() == 1 && extremes.rank() > 0 && dy.device().is_cuda() && !grad_enabled())
+            return ops::extreme_gradient_cuda(op, spread.keepdim(dy), *x, extremes, *dims.begin());
+        const Tensor equal = ops::equal_elements(*x, extremes);
         return spread(spread.keepdim(dy) / sum(equal, dims, true)) * equal;
       }));
 }

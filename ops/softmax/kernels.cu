@@ -5,25 +5,25 @@
 #include "pleat/core/tensor/convert.h"
 #include "pleat/ops/softmax/kernels_cuda.h"
 #include "pleat/ops/softmax/line_exponentials.h"
-#include "pleat/ops/softmax/team_lines.h"
+#include "pleat/ops/softmax/short_lines.h"
 
 /// A team of threads takes one line into its registers. Half types are computed in float32, sums are taken in
 /// float64, but for what a thread adds up of half types.
 
 namespace pleat::ops {
 
-template <class T, class Stored>
+template <class T, class Stored, class Own>
 struct SoftmaxLines {
   static constexpr bool keeps_registers = true;
 
-  TeamLines lines;
+  ShortLines lines;
   bool logarithm;
   const Stored* x;
   Stored* y;
 
   __device__ void operator()(int64_t b, const Block& block) const {
-    const OwnLine<T> own(lines, b, block);
-    sum_exponentials(own, x, logarithm, [&](int64_t start, auto& held, const LineSum<T>& line) {
+    const Own own(lines, b, block);
+    sum_exponentials<T>(own, x, logarithm, [&](int64_t start, auto& held, const LineSum<T>& line) {
       const T scale = logarithm ? T(1) : static_cast<T>(1 / line.sum);
       const T offset = logarithm ? static_cast<T>(log_of<Stored>(line.sum)) : T(0);
       own.for_held(start, held, [&](int k) { held.of[k] = held.of[k] * scale - offset; });
@@ -33,18 +33,18 @@ struct SoftmaxLines {
 };
 
 /// dx = y (dy - sum of dy y), or dx = dy - exp(y) sum of dy.
-template <class T, class Stored>
+template <class T, class Stored, class Own>
 struct SoftmaxBackwardLines {
   static constexpr bool keeps_registers = true;
 
-  TeamLines lines;
+  ShortLines lines;
   bool logarithm;
   const Stored* dy;
   const Stored* y;
   Stored* dx;
 
   __device__ void operator()(int64_t b, const Block& block) const {
-    const OwnLine<T> own(lines, b, block);
+    const Own own(lines, b, block);
     double sum = 0;
     const auto load = [&](int64_t start, auto& g, auto& out) {
       own.load(start, g, dy, T(0));
@@ -65,37 +65,42 @@ struct SoftmaxBackwardLines {
         own.for_held(start, g, [&](int k) { g.of[k] = out.of[k] * (g.of[k] - total); });
       own.store(start, g, dx);
     };
-    if (lines.are_held()) {
+    if (is_short_line<Own> || lines.are_held()) {
       HeldLine<T> g, out;
       add_up(0, g, out);
       merge();
       return write(0, g, out);
     }
-    HeldPart<T> g, out;
-    own.for_parts([&](int64_t start, auto&) { add_up(start, g, out); });
-    merge();
-    own.for_parts([&](int64_t start, auto&) {
-      load(start, g, out);
-      write(start, g, out);
-    });
+    if constexpr (!is_short_line<Own>) {
+      HeldPart<T> g, out;
+      own.for_parts([&](int64_t start, auto&) { add_up(start, g, out); });
+      merge();
+      own.for_parts([&](int64_t start, auto&) {
+        load(start, g, out);
+        write(start, g, out);
+      });
+    }
   }
 };
 
 void softmax_cuda(const char* op, const Tensor& y, const Tensor& x, const Lines& lines, bool logarithm) {
-  dispatch_stored(x.dtype(), [&]<class T, class Stored>(Type<T>, Type<Stored>) {
-    const SoftmaxLines<T, Stored> all{TeamLines(lines, {x, y}), logarithm, x.data<Stored>(),
-                                      y.data<Stored>()};
-    launch_blocks(op, x.device(), all.lines.blocks(), all);
-  });
+  const ShortLines own_lines(lines, {x, y});
+  dispatch_lines(
+      x.dtype(), own_lines, [&]<class T, class Stored, class Own>(Type<T>, Type<Stored>, Type<Own>) {
+        const SoftmaxLines<T, Stored, Own> all{own_lines, logarithm, x.data<Stored>(), y.data<Stored>()};
+        launch_blocks(op, x.device(), all.lines.blocks(), all);
+      });
 }
 
 void softmax_backward_cuda(const char* op, const Tensor& dx, const Tensor& dy, const Tensor& y,
                            const Lines& lines, bool logarithm) {
-  dispatch_stored(y.dtype(), [&]<class T, class Stored>(Type<T>, Type<Stored>) {
-    const SoftmaxBackwardLines<T, Stored> all{TeamLines(lines, {dx, dy, y}), logarithm, dy.data<Stored>(),
-                                              y.data<Stored>(), dx.data<Stored>()};
-    launch_blocks(op, y.device(), all.lines.blocks(), all);
-  });
+  const ShortLines own_lines(lines, {dx, dy, y});
+  dispatch_lines(y.dtype(), own_lines,
+                 [&]<class T, class Stored, class Own>(Type<T>, Type<Stored>, Type<Own>) {
+                   const SoftmaxBackwardLines<T, Stored, Own> all{own_lines, logarithm, dy.data<Stored>(),
+                                                                  y.data<Stored>(), dx.data<Stored>()};
+                   launch_blocks(op, y.device(), all.lines.blocks(), all);
+                 });
 }
 
 }  // namespace pleat::ops

@@ -6,7 +6,7 @@
 #include <limits>
 #include <type_traits>
 
-#include "pleat/ops/softmax/team_lines.h"
+#include "pleat/ops/softmax/short_lines.h"
 
 /// The sum of a line's exponentials, for softmax and the class losses. For files with kernels only.
 
@@ -38,9 +38,8 @@ struct LineSum {
 
 /// The LineSum of x, for all threads of the line's team. `use(start, held, line sum)` is called for each
 /// part, with exp(x - shift) or, if `logarithm`, x - shift.
-template <class T, class Stored, class Use>
-__device__ LineSum<T> sum_exponentials(const OwnLine<T>& own, const Stored* x, bool logarithm,
-                                       const Use& use) {
+template <class T, class Stored, class Own, class Use>
+__device__ LineSum<T> sum_exponentials(const Own& own, const Stored* x, bool logarithm, const Use& use) {
   constexpr T infinity = std::numeric_limits<T>::infinity();
   const auto shift_of = [](T largest) { return largest == -infinity ? T(0) : largest; };
   T largest = -infinity;
@@ -75,7 +74,7 @@ __device__ LineSum<T> sum_exponentials(const OwnLine<T>& own, const Stored* x, b
     }
     own.merge(line.sum, [](double& into, double other) { into += other; });
   };
-  if (own.lines.are_held()) {
+  const auto hold = [&] {
     HeldLine<T> held;
     take(0, held);
     merge();
@@ -83,29 +82,34 @@ __device__ LineSum<T> sum_exponentials(const OwnLine<T>& own, const Stored* x, b
     finish();
     use(0, held, line);
     return line;
-  }
-  const auto follow = [&](T before) {
-    if (line.sum != 0 && before != line.shift)
-      line.sum *= std::exp(static_cast<double>(before) - static_cast<double>(line.shift));
   };
-  own.for_parts([&](int64_t start, auto& held) {
+  if constexpr (is_short_line<Own>) {
+    return hold();
+  } else {
+    if (own.lines.are_held()) return hold();
+    const auto follow = [&](T before) {
+      if (line.sum != 0 && before != line.shift)
+        line.sum *= std::exp(static_cast<double>(before) - static_cast<double>(line.shift));
+    };
+    own.for_parts([&](int64_t start, auto& held) {
+      const T before = line.shift;
+      take(start, held);
+      line.shift = shift_of(largest);
+      follow(before);
+      raise(start, held);
+    });
     const T before = line.shift;
-    take(start, held);
-    line.shift = shift_of(largest);
+    merge();
     follow(before);
-    raise(start, held);
-  });
-  const T before = line.shift;
-  merge();
-  follow(before);
-  finish();
-  const LineSum<T> found = line;
-  own.for_parts([&](int64_t start, auto& held) {
-    own.load(start, held, x, -infinity);
-    raise(start, held);
-    use(start, held, found);
-  });
-  return found;
+    finish();
+    const LineSum<T> found = line;
+    own.for_parts([&](int64_t start, auto& held) {
+      own.load(start, held, x, -infinity);
+      raise(start, held);
+      use(start, held, found);
+    });
+    return found;
+  }
 }
 
 }  // namespace pleat::ops

@@ -1,9 +1,11 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <numeric>
+#include <type_traits>
 
 #include "pleat/core/base/checked_math.h"
 #include "pleat/core/kernels/block.h"
@@ -89,7 +91,8 @@ struct Shared {
   SharedFloats sums;
 };
 
-template <class T>
+/// norm: squares are added up, and their roots are the results.
+template <class T, bool norm>
 struct MapRows {
   SparseRowsView<float> taps[3];
   Divider<uint32_t> heights, depths, chunks;  ///< of the result: rows by their number
@@ -220,7 +223,7 @@ struct MapRows {
         const auto value = *reinterpret_cast<const Vector<T, count>*>(
             x + (plane + static_cast<uint32_t>(tap.index) * x_step[3]));
         PLEAT_UNROLL
-        for (int j = 0; j < count; ++j) sum.lane[j] += weight * convert<float>(value.lane[j]);
+        for (int j = 0; j < count; ++j) sum.lane[j] += weight * term(convert<float>(value.lane[j]));
       }
     }
     PLEAT_UNROLL
@@ -233,6 +236,7 @@ struct MapRows {
     shared.sums.write(place, sum);
   }
 
+  __device__ static float term(float x) { return norm ? x * x : x; }
   /// Of a vector's elements, those `by` apart from each other in each other's place.
   template <int by, class Sum>
   __device__ static Sum flipped(const Sum& sum) {
@@ -281,7 +285,10 @@ struct MapRows {
         const int64_t result = shared.row_result.read(first_row + k);
         Vector<T, count> scaled;
         PLEAT_UNROLL
-        for (int j = 0; j < count; ++j) scaled.lane[j] = convert<T>(sum[k].lane[j] * scale);
+        for (int j = 0; j < count; ++j) {
+          const float total = sum[k].lane[j] * scale;
+          scaled.lane[j] = convert<T>(norm ? std::sqrt(total) : total);
+        }
         if (result != no_row) *reinterpret_cast<Vector<T, count>*>(to + result) = scaled;
       }
     }
@@ -334,7 +341,7 @@ int64_t divisor_up_to(int64_t most, int64_t n) {
 }  // namespace
 
 bool apply_by_rows(const char* op, const LinearMap& map, const Tensor& x, const Tensor& y,
-                   MemoryFormat format) {
+                   MemoryFormat format, bool norm) {
   if (y.numel() == 0) return true;
   const SparseRows& last = map.dims.back();
   for (const SparseRows& rows : map.dims)
@@ -374,31 +381,35 @@ bool apply_by_rows(const char* op, const LinearMap& map, const Tensor& x, const 
   for_image_parts(x.size(0), std::max({reach, rows_of_image, x.strides()[0]}),
                   [&](int64_t image, int64_t images) {
                     const int64_t rows = images * rows_of_image;
-                    as_stored<float>(x.dtype(), [&]<class T>(Type<T>) {
-                      MapRows<T> functor{.taps = {tables->rows(0), tables->rows(1), tables->rows(2)},
-                                         .heights = Divider<uint32_t>(heights),
-                                         .depths = Divider<uint32_t>(depths),
-                                         .chunks = Divider<uint32_t>(x.size(1) / chunk),
-                                         .tiles = Divider<uint32_t>(tiles),
-                                         .chunk = Divider<uint32_t>(chunk),
-                                         .pitch = Divider<uint32_t>(pitch),
-                                         .results = Divider<uint32_t>(columns * chunk / at_once),
-                                         .units = Divider<uint32_t>(chunk / at_once),
-                                         .slab_row = Divider<uint32_t>(in_slab),
-                                         .rows = static_cast<uint32_t>(rows),
-                                         .rows_in_slab = static_cast<uint32_t>(in_slab),
-                                         .tile_columns = static_cast<int32_t>(columns),
-                                         .columns = static_cast<int32_t>(last.outputs()),
-                                         .inputs = static_cast<int32_t>(last.inputs),
-                                         .x_step = steps_as<uint32_t>(x),
-                                         .y_step = steps_as<uint32_t>(y),
-                                         .ascends = ascends(last),
-                                         .together = static_cast<int>(together),
-                                         .at_once = static_cast<int>(at_once),
-                                         .swap = swaps ? static_cast<int>(swap * chunk & 31) : 0,
-                                         .x = x.data<T>() + image * x.strides()[0],
-                                         .y = y.data<T>() + image * y.strides()[0]};
+                    const auto run = [&]<class T, bool roots>(Type<T>, std::bool_constant<roots>) {
+                      MapRows<T, roots> functor{.taps = {tables->rows(0), tables->rows(1), tables->rows(2)},
+                                                .heights = Divider<uint32_t>(heights),
+                                                .depths = Divider<uint32_t>(depths),
+                                                .chunks = Divider<uint32_t>(x.size(1) / chunk),
+                                                .tiles = Divider<uint32_t>(tiles),
+                                                .chunk = Divider<uint32_t>(chunk),
+                                                .pitch = Divider<uint32_t>(pitch),
+                                                .results = Divider<uint32_t>(columns * chunk / at_once),
+                                                .units = Divider<uint32_t>(chunk / at_once),
+                                                .slab_row = Divider<uint32_t>(in_slab),
+                                                .rows = static_cast<uint32_t>(rows),
+                                                .rows_in_slab = static_cast<uint32_t>(in_slab),
+                                                .tile_columns = static_cast<int32_t>(columns),
+                                                .columns = static_cast<int32_t>(last.outputs()),
+                                                .inputs = static_cast<int32_t>(last.inputs),
+                                                .x_step = steps_as<uint32_t>(x),
+                                                .y_step = steps_as<uint32_t>(y),
+                                                .ascends = ascends(last),
+                                                .together = static_cast<int>(together),
+                                                .at_once = static_cast<int>(at_once),
+                                                .swap = swaps ? static_cast<int>(swap * chunk & 31) : 0,
+                                                .x = x.data<T>() + image * x.strides()[0],
+                                                .y = y.data<T>() + image * y.strides()[0]};
                       launch_blocks(op, y.device(), tiles * ceil_div(rows, slabs * in_slab), functor);
+                    };
+                    as_stored<float>(x.dtype(), [&](auto type) {
+                      if (norm) return run(type, std::true_type{});
+                      run(type, std::false_type{});
                     });
                   });
   return true;

@@ -137,6 +137,29 @@ TEST_CASE("device: softmax and cross entropy of lines of any length", "[device]"
     lines_agree(normal({2, n, 5, 7}), 1, as_it_is);
   }
   lines_agree(normal({2, 300, 5, 7}), 1, as_it_is);
+  for (const int64_t n : {10, 12}) lines_agree(normal({300, n}), 1, as_it_is);  // of two blocks
+}
+
+// Several elements of a line are its largest.
+TEST_CASE("device: gradients of extremes of lines of any length", "[device]") {
+  const AgreeOptions once{.differences = false};
+  for (const int64_t n : {1, 10, 33, 1000, 9001}) {
+    CAPTURE(n);
+    agrees(
+        {integers({5, n}, 0, 3)},
+        [](const Tensors& t) {
+          return Tensors{max(t[0], {1}), min(t[0], {0})};
+        },
+        once);
+  }
+  const Tensor images = integers({2, 3, 5, 7}, 0, 3);
+  for (int64_t dim = 0; dim < 4; ++dim)
+    for (const bool keepdim : {false, true})
+      agrees(
+          {images}, [&](const Tensors& t) { return max(t[0], {dim}, keepdim) * max(t[0], {dim}, keepdim); },
+          once);
+  agrees(
+      {integers({2, 0, 3}, 0, 3)}, [](const Tensors& t) { return max(t[0], {2}); }, once);
 }
 
 // By vectors and without, of one block and of several, of tensors that lie differently.

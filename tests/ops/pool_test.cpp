@@ -1,6 +1,7 @@
 #include "pleat/ops/pool/pool.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <functional>
 #include <limits>
@@ -356,6 +357,29 @@ TEST_CASE("lp_pool is the root of the sum of powers", "[pool]") {
   CHECK(lp_pool(zeros({2, 1, 4}), {.norm_type = 2, .kernel_size = 2}).shape() == Shape{2, 1, 2});
   CHECK(lp_pool3d(ones({2, 2, 2, 2}), {.norm_type = 3, .kernel_size = 2}).to_vector() ==
         std::vector<float>{2, 2});
+}
+
+TEST_CASE("lp_pool of two: the derivatives of float32 and of halves are those of float64", "[pool]") {
+  Generator generator(4);
+  const LpPoolOptions options{.norm_type = 2, .kernel_size = 3, .stride = 2, .padding = 1, .ceil_mode = true};
+  for (const std::string& layout : test::layouts()) {
+    const Tensor numbers = laid_out(rand({2, 3, 6, 7}, {.dtype = float64}, generator) + 0.1, layout);
+    const auto both = [&](DType dtype) {
+      const Tensor x = numbers.to(dtype).detach().set_requires_grad();
+      const Tensor y = lp_pool2d(x, options);
+      const Tensor dx = grad({y}, {x}, {y.detach() * y.detach()}, {.retain_graph = true})[0];
+      const Tensor recorded = grad({y}, {x}, {y}, {.create_graph = true})[0];
+      return std::array{dx, grad({recorded}, {x}, {x.detach()})[0]};
+    };
+    const auto exact = both(float64);
+    for (const DType dtype : {float32, float16, bfloat16}) {
+      CAPTURE(layout, dtype);
+      const auto [dx, second] = both(dtype);
+      const double tolerance = dtype == float32 ? 1e-6 : dtype == float16 ? 3e-3 : 3e-2;
+      CHECK(relative_error(dx.to(float64), exact[0]) < tolerance);
+      CHECK(relative_error(second.to(float64), exact[1]) < tolerance);
+    }
+  }
 }
 
 TEST_CASE("lp_pool has no gradient where a window is zero", "[pool]") {

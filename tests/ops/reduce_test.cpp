@@ -460,6 +460,10 @@ TEST_CASE("a NaN wins every choice, the first one its index") {
     const Tensor columns = ops::to_format(expand(reshape(x, {n, 1}), {n, 3}), MemoryFormat::contiguous);
     CHECK(argmin(columns, 0).to_vector<int64_t>() == std::vector<int64_t>(3, n / 2));
     CHECK(std::isnan(max(columns, 0).to_vector()[2]));
+    const Tensor leaf = x.detach().set_requires_grad();
+    max(leaf, 0).backward();
+    CHECK(leaf.grad().to_vector()[static_cast<std::size_t>(n / 2)] == 0.5);
+    CHECK(sum(leaf.grad()).item() == 1);
   }
 }
 

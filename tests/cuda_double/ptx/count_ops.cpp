@@ -503,6 +503,8 @@ struct Figures {
   /// memory is kept busy; a launch is free.
   double microseconds = 0;
 
+  double allocated = 0;  ///< bytes asked of the GPU's memory at most at once, results among them
+
   double per_element() const { return instructions / elements; }
   double bytes_per_element() const { return 32 * sectors / elements; }
   double of_least() const { return 32 * sectors / least_bytes; }
@@ -533,14 +535,15 @@ Figures figures_of(const Tensors& read, const Tensors& written, double elements,
 }
 
 std::string header() {
-  return "instructions  of memory's       bytes  of the            conflicts  microseconds\n"
-         "  an element         time  an element   least  launches  an access      at least  row\n";
+  return "instructions  of memory's       bytes  of the            conflicts  microseconds    allocated\n"
+         "  an element         time  an element   least  launches  an access      at least   an element  "
+         "row\n";
 }
 std::string line_of(const std::string& title, const Figures& f) {
   char text[200];
-  std::snprintf(text, sizeof text, "%12.1f %12.2f %11.1f %7.2f %9.0f %10.3f %13.3f  ", f.per_element(),
+  std::snprintf(text, sizeof text, "%12.1f %12.2f %11.1f %7.2f %9.0f %10.3f %13.3f %12.1f  ", f.per_element(),
                 f.of_memory_bound(), f.bytes_per_element(), f.of_least(), f.launches,
-                f.accesses == 0 ? 0 : f.conflicts / f.accesses, f.microseconds);
+                f.accesses == 0 ? 0 : f.conflicts / f.accesses, f.microseconds, f.allocated / f.elements);
   return text + title + '\n';
 }
 
@@ -612,12 +615,16 @@ class Table {
   template <class F>
   void count(const F& run, const Tensors& read, const std::string& title, const Call& call,
              std::size_t pass) {
+    const Device gpu = "cuda";
     cuda::synchronize();
     ptx::reset_kernel_counts();
+    reset_peak_statistics(gpu);
+    const int64_t before = allocator_statistics(gpu).allocated;
     const Tensors written = run();
     cuda::synchronize();
     if (title.empty()) return;
-    const Figures f = figures_of(read, written, call.elements[pass], call.least_bytes[pass]);
+    Figures f = figures_of(read, written, call.elements[pass], call.least_bytes[pass]);
+    f.allocated = static_cast<double>(allocator_statistics(gpu).peak - before);
     figures_[title] = f;
     std::cout << line_of(title, f) << std::flush;
     if (kernels_) std::cout << ptx::table_of(ptx::kernel_counts(), registers_) << '\n';
