@@ -123,6 +123,8 @@ struct Inference::State {
       made->plan = std::make_shared<const inference::Plan>(trace, options.measure, linears);
     } catch (const ValueError& error) {
       made->reason = error.what();
+      const std::string_view traced_by = "export_onnx: ";
+      if (made->reason.starts_with(traced_by)) made->reason.erase(0, traced_by.size());
       (void)run_network(inputs);  // where the forward itself does not take them, this throws
     }
     if (std::ssize(all) >= options.most_plans)

@@ -7,6 +7,7 @@
 #include <unordered_map>
 
 #include "pleat/core/base/format.h"
+#include "pleat/core/base/record_function.h"
 #include "pleat/core/base/small_vector.h"
 #include "pleat/core/tensor/copy.h"
 #include "pleat/core/tensor/create.h"
@@ -395,6 +396,7 @@ std::vector<Tensor> Plan::run(const std::vector<Tensor>& inputs) const {
   std::vector<Tensor> values = constants_;
   for (std::size_t i = 0; i < inputs.size(); ++i) values[static_cast<std::size_t>(inputs_[i])] = inputs[i];
   for (const Step& step : steps_) {
+    const RecordFunction range(step.text);
     step.run(values);
     for (const int v : step.last_reads) values[static_cast<std::size_t>(v)] = {};
   }

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "pleat/core/base/precision.h"
+#include "pleat/core/base/record_function.h"
 #include "pleat/core/parallel/parallel.h"
 #include "pleat/core/random/random.h"
 #include "pleat/core/tensor/copy.h"
@@ -85,6 +86,7 @@ FrozenConv::FrozenConv(const Shape& input, const Tensor& weight, const Tensor& b
       to_format(randn(input, {.dtype = weight.dtype(), .device = weight.device()}, generator),
                 conv_format(weight.device(), weight.dtype(), conv_precision(options.precision)));
   const ConvCall call = forward_call(noise, weight, bias, options);
+  op_ = call.op;
   problem_ = call.problem;
   if (!measured || !call.requested.empty()) {
     way_ = std::make_shared<Way>(call, call.implementation(call.requested));
@@ -115,6 +117,8 @@ FrozenConv::FrozenConv(const Shape& input, const Tensor& weight, const Tensor& b
 }
 
 Tensor FrozenConv::run(const Tensor& x, const ResultFinish& finish) const {
+  const RecordOp range(op_, x);
+  range.details([&] { return RangeDetails{.implementation = implementation(), .flops = flops()}; });
   const PrecisionScope precision(problem_.precision);
   const Tensor y = way_->run(x, finish, problem_);
   return problem_.result_format ? to_format(y, *problem_.result_format) : y;

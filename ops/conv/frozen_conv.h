@@ -38,6 +38,7 @@ class FrozenConv {
     bool alone = false;                            ///< in the calling thread: there is too little to share
   };
 
+  const char* op_ = nullptr;
   ConvProblem problem_;
   std::shared_ptr<const Way> way_;
 };

@@ -1,5 +1,6 @@
 #include "pleat/ops/matmul/frozen_linear.h"
 
+#include "pleat/core/base/record_function.h"
 #include "pleat/core/tensor/copy.h"
 #include "pleat/core/tensor/create.h"
 #include "pleat/ops/matmul/gemm_panels.h"
@@ -81,6 +82,7 @@ FrozenLinear::~FrozenLinear() = default;
 FrozenLinear::FrozenLinear(FrozenLinear&&) noexcept = default;
 
 Tensor FrozenLinear::run(const Tensor& x, const ResultFinish& finish) const {
+  const RecordOp range("linear", x);
   return packed_->run(x, finish);
 }
 

@@ -1,5 +1,6 @@
 #include "pleat/inference/inference.h"
 
+#include <algorithm>
 #include <atomic>
 #include <thread>
 
@@ -183,6 +184,23 @@ TEST_CASE("Inference: threads call one engine at once", "[inference][cpu]") {
     });
   for (std::thread& thread : threads) thread.join();
   CHECK(wrong == 0);
+}
+
+TEST_CASE("Inference: a profile shows each step, its ops and the implementation", "[inference][cpu]") {
+  auto net = trained(models::make_classifier("resnet20", {.num_classes = 10}));
+  const Tensor x = randn({1, 3, 32, 32});
+  const Inference engine(net, x, {.measure = false});
+  profile::Profiler profiler{{.activities = profile::Activities::cpu}};
+  (void)engine(x);
+  profiler.stop();
+  const auto has = [&](const std::string& name, const std::string& implementation) {
+    const auto& events = profiler.profile().events;
+    return std::any_of(events.begin(), events.end(), [&](const profile::Event& event) {
+      return event.name == name && event.implementation == implementation;
+    });
+  };
+  CHECK(has("conv + batch_norm + relu in 0: direct", ""));
+  CHECK(has("conv2d", "direct"));
 }
 
 TEST_CASE("Inference: plans beyond the limit go, and options are checked", "[inference][cpu]") {
