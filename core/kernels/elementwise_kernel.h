@@ -48,6 +48,7 @@ struct MapElements {
   static constexpr bool has_half_width =
       (is_float<Out> || ... || is_float<In>)&&(is_float<Out> || sizeof(Out) == 1) &&
       ((is_float<In> || sizeof(In) == 1) && ...);
+  static constexpr bool keeps_registers = has_half_width;
   ElementOffsets<operands, uint32_t> offsets;
   std::array<std::byte*, operands> base;
   std::array<DType, operands> dtype;
