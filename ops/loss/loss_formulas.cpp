@@ -205,39 +205,38 @@ struct Focal {
   PLEAT_HOST_DEVICE static T other(const T& p, const T& t) {
     return p * (1 - t) + (1 - p) * t;
   }
+  /// m^gamma and its derivative by m; nothing where m has vanished.
   template <class T>
-  PLEAT_HOST_DEVICE static T raised(const T& m, Weak exponent) {
+  struct Raised {
+    T power, slope;
+  };
+  template <class T>
+  PLEAT_HOST_DEVICE Raised<T> raised(const T& m) const {
 #if PLEAT_DEVICE_CODE
     // All threads take one branch; on the CPU one would keep loops from becoming vector instructions.
-    if (exponent.value == 1) return m;
-    if (exponent.value == 2) return m * m;
+    if (gamma.value == 2) return {m * m, m * 2};
 #endif
-    return pow(m, exponent.as<T>());
-  }
-  /// The derivative of m^gamma by m; nothing where m has vanished.
-  template <class T>
-  PLEAT_HOST_DEVICE T slope(const T& m) const {
-    return where(m == 0, 0, gamma * raised(where(m == 0, 1, m), Weak(gamma.value - 1)));
+    return {pow(m, gamma.as<T>()), where(m == 0, 0, gamma * pow(where(m == 0, 1, m), gamma.as<T>() - 1))};
   }
 
   template <class T>
   PLEAT_HOST_DEVICE T operator()(const T& x, const T& t) const {
-    return weight(t) * cross_entropy(x, t) * raised(other(sigmoid(x), t), gamma);
+    return weight(t) * cross_entropy(x, t) * raised(other(sigmoid(x), t)).power;
   }
   template <class T>
   PLEAT_HOST_DEVICE T backward_first(const T& dy, const T& x, const T& t) const {
     const T p = sigmoid(x);
     const T m = other(p, t);
-    return dy * weight(t) *
-           ((p - t) * raised(m, gamma) + cross_entropy(x, t) * slope(m) * p * (1 - p) * (1 - 2 * t));
+    const auto [power, slope] = raised(m);
+    return dy * weight(t) * ((p - t) * power + cross_entropy(x, t) * slope * p * (1 - p) * (1 - 2 * t));
   }
   template <class T>
   PLEAT_HOST_DEVICE T backward_second(const T& dy, const T& x, const T& t) const {
     const T p = sigmoid(x);
     const T m = other(p, t);
     const T c = cross_entropy(x, t);
-    const T power = raised(m, gamma);
-    const T by_loss = weight(t) * (c * slope(m) * (1 - 2 * p) - x * power);
+    const auto [power, slope] = raised(m);
+    const T by_loss = weight(t) * (c * slope * (1 - 2 * p) - x * power);
     return dy * (weighted ? by_loss + (2 * alpha.as<T>() - 1) * (c * power) : by_loss);
   }
 };
