@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cmath>
+#include <optional>
 #include <utility>
 
 #include "pleat/core/base/checked_math.h"
@@ -13,6 +14,7 @@
 #include "pleat/core/tensor/create.h"
 #include "pleat/core/tensor/fits.h"
 #include "pleat/core/tensor/journal.h"
+#include "pleat/core/tensor/trace.h"
 #include "pleat/core/tensor/undefined.h"
 
 namespace pleat {
@@ -178,7 +180,9 @@ void Tensor::set_data(const Tensor& other) const {
 
 template <class T>
 std::vector<T> Tensor::to_vector() const {
-  const RecordOp range("to_vector", *this);
+  std::optional<RecordOp> range;  // for those who write down what a program computes
+  if (detail::call_observer != nullptr) [[unlikely]]
+    range.emplace("to_vector", *this);
   const Tensor plain = ops::to_format(ops::to_device(*this, Device()), MemoryFormat::contiguous);
   const auto n = static_cast<std::size_t>(plain.numel());
   std::vector<T> values(n);

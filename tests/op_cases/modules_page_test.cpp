@@ -96,7 +96,7 @@ std::string stem(const std::string& name) {
 class Told {
  public:
   Told() {
-    for (const char* folder : {"autograd", "nn", "ops", "data", "models", "train", "io", "onnx"})
+    for (const char* folder : {"autograd", "nn", "ops", "data", "models", "train", "io", "onnx", "inference"})
       for (const fs::path& header : public_headers(folder)) {
         const Declaration* speaker = nullptr;
         const std::vector<Declaration> all = declarations(header);
@@ -235,11 +235,10 @@ Page page() {
     return d.kind == Kind::function ||
            (d.kind == Kind::type && !d.comment.empty() && !d.name.ends_with("Options"));
   };
-  const std::pair<const char*, const char*> folders[] = {{"data", "Data sets, namespace `data`"},
-                                                         {"models", "Networks, namespace `models`"},
-                                                         {"train", "Training runs, namespace `train`"},
-                                                         {"io", "Files, namespace `io`"},
-                                                         {"onnx", "Export, namespace `onnx`"}};
+  const std::pair<const char*, const char*> folders[] = {
+      {"data", "Data sets, namespace `data`"},       {"models", "Networks, namespace `models`"},
+      {"train", "Training runs, namespace `train`"}, {"io", "Files, namespace `io`"},
+      {"onnx", "Export, namespace `onnx`"},          {"inference", "Inference"}};
   for (const auto& [folder, title] : folders) {
     page.chapter(title);
     for (const fs::path& header : public_headers(folder)) page.add(header, keep(header, is_told));
