@@ -121,7 +121,7 @@ struct Inference::State {
       check<ValueError>(!trace.reads_numbers,
                         "it reads elements of a tensor (item(), to_vector()), by which it may decide");
       made->plan = std::make_shared<const inference::Plan>(trace, options.measure, linears);
-    } catch (const ValueError& error) {
+    } catch (const Error& error) {
       made->reason = error.what();
       const std::string_view traced_by = "export_onnx: ";
       if (made->reason.starts_with(traced_by)) made->reason.erase(0, traced_by.size());
@@ -151,7 +151,7 @@ struct Inference::State {
       if (std::ssize(traced) >= options.most_plans) traced.erase(traced.begin());
       traced.emplace_back(Key(inputs, dims), std::move(plan));
       return trace;
-    } catch (const ValueError&) {  // it depends on the batch in another way
+    } catch (const Error&) {  // it depends on the batch in another way
       return onnx::make_plan(&net, function, inputs, {}).trace;
     }
   }

@@ -13,6 +13,7 @@
 #include "pleat/models/voxel_net.h"
 #include "pleat/pleat.h"
 #include "pleat/tests/catch.h"
+#include "pleat/tests/gpu.h"
 
 using namespace pleat;
 using Catch::Contains;
@@ -130,6 +131,16 @@ TEST_CASE("Inference: recurrent and attention layers, several inputs and outputs
   CHECK_THAT(writer.summary(), Contains("linear + gelu"));
 }
 
+TEST_CASE("device: an Inference gives what the network gives there", "[device][inference]") {
+  if (pleat_test::lacks_gpus()) return;
+  auto net = trained(Mixed{});
+  net.to(Device("cuda"));
+  net.eval();
+  const Inference engine(net, ops::to_device(randn({1, 3, 9, 7}), Device("cuda")));
+  CHECK(engine.difference({ops::to_device(randn({3, 3, 9, 7}), Device("cuda"))}) < 1e-4);
+  CHECK_THAT(engine.summary(), Contains("conv_transpose + batch_norm in up"));
+}
+
 TEST_CASE("Inference: the network keeps its modes, and an engine its parameters", "[inference][cpu]") {
   auto net = trained(models::make_classifier("small", {.num_classes = 10}));
   net.train();
@@ -212,5 +223,6 @@ TEST_CASE("Inference: plans beyond the limit go, and options are checked", "[inf
   CHECK_THROWS_WITH(Inference(net, randn({1, 4}), {.most_plans = 0}), Contains("most_plans"));
   CHECK_THROWS_WITH(Inference(net, randn({1, 4}), {.batch_dims = 2}), Contains("must be a dimension"));
   CHECK_THROWS_WITH(Inference(net, randn({1, 5})), Contains("linear"));
+  CHECK_THROWS_WITH(engine(randn({7, 5})), Contains("got an input [7, 5]"));
   CHECK_THROWS_WITH(engine(Tensor()), Contains("undefined"));
 }
