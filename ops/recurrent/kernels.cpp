@@ -36,8 +36,10 @@ class StepProducts {
  public:
   /// The matrix is [width, gates], or the transpose of one that is row-major.
   StepProducts(const RecurrentProblem& p, const Tensor& matrix) : p_(p), matrix_(matrix) {
-    constexpr int64_t fewest = 4;  // steps for which packing pays
-    if (matrix.device().is_cuda() || p.steps < fewest || matrix.numel() == 0) return;
+    // Of one row a product takes no longer than packing does, and as long without.
+    constexpr int64_t fewest_steps = 4, fewest_rows = 2;
+    if (matrix.device().is_cuda() || p.steps < fewest_steps || p.batch < fewest_rows || matrix.numel() == 0)
+      return;
     const bool is_transposed = matrix.strides()[1] != 1;
     product_ = {.m = p.batch,
                 .n = matrix.size(1),
