@@ -108,9 +108,11 @@ class Loaded {
   PLEAT_HOST_DEVICE void unpack(T* lanes) const {
     PLEAT_UNROLL
     for (std::size_t j = 0; j < count; ++j) {
-      if constexpr (pairs) {
+      if constexpr (pairs && !std::is_same_v<T, Stored>) {
         const uint32_t word = raw_.lane[j / 2];
         lanes[j] = convert<T>(std::bit_cast<float>(j % 2 == 0 ? word << 16 : word & 0xffff0000u));
+      } else if constexpr (pairs) {  // a NaN keeps its bits
+        lanes[j].bits = static_cast<uint16_t>(raw_.lane[j / 2] >> (j % 2 * 16));
       } else {
         lanes[j] = convert<T>(std::bit_cast<Stored>(raw_.lane[j]));
       }
@@ -132,7 +134,7 @@ class Loaded {
 template <std::size_t count, class Stored, class T>
 PLEAT_HOST_DEVICE void store_lanes(Stored* to, const T* lanes, int64_t index = 0) {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
-  if constexpr (is_half(dtype_of<Stored>()) && count % 2 == 0) {
+  if constexpr (is_half(dtype_of<Stored>()) && !std::is_same_v<T, Stored> && count % 2 == 0) {
     Vector<uint32_t, count / 2> pairs;
     PLEAT_UNROLL
     for (std::size_t j = 0; j < count; j += 2) {

@@ -1,3 +1,4 @@
+#include <cstring>
 #include <vector>
 
 #include "pleat/core/device/cuda.h"
@@ -25,7 +26,34 @@ struct TwiceOrOther {
   PLEAT_HOST_DEVICE float operator()(float a, uint8_t b) const { return 2 * a + static_cast<float>(b); }
 };
 
+struct Same {
+  template <class T>
+  PLEAT_HOST_DEVICE T operator()(T a) const {
+    return a;
+  }
+};
+
+/// Whether a kernel that moves Ts moves all their bits, also those of NaNs.
+template <class T>
+bool moves_all_bits() {
+  std::vector<uint16_t> bits(65536), moved(65536);
+  for (std::size_t i = 0; i < bits.size(); ++i) bits[i] = static_cast<uint16_t>(i);
+  const Tensor x = empty({65536}, {.dtype = dtype_of<T>()});
+  std::memcpy(x.raw(), bits.data(), 2 * bits.size());
+  const Tensor there = ops::to_device(x, gpu), y = empty_like(there);
+  elementwise_kernel<T, T>("test", y, {there}, Same{});
+  const Tensor back = ops::to_device(y, "cpu");
+  std::memcpy(moved.data(), back.raw(), 2 * moved.size());
+  return moved == bits;
+}
+
 }  // namespace
+
+TEST_CASE("cuda: elements that are moved keep their bits", "[core][cuda]") {
+  if (pleat_test::lacks_gpus()) return;
+  CHECK(moves_all_bits<Half>());
+  CHECK(moves_all_bits<BFloat16>());
+}
 
 TEST_CASE("cuda: elements of operands that lie in any way, and of loops cut into parts", "[core][cuda]") {
   if (pleat_test::lacks_gpus()) return;
