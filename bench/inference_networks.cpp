@@ -7,6 +7,7 @@
 
 #include "pleat/core/base/format.h"
 #include "pleat/models/char_transformer.h"
+#include "pleat/models/conv_norm.h"
 #include "pleat/models/convnext.h"
 #include "pleat/models/make_classifier.h"
 #include "pleat/models/mobilenet.h"
@@ -25,19 +26,9 @@ Net shared(M net) {
 }
 
 /// A convolution without bias, a batch norm, and perhaps an activation.
-struct ConvNorm {
-  int64_t in, out, kernel = 1, stride = 1, groups = 1;
-};
 template <class... Activation>
-void add(nn::Sequential& net, const ConvNorm& c, const Activation&... activation) {
-  net.add(nn::Conv2d{{.in_channels = c.in,
-                      .out_channels = c.out,
-                      .kernel_size = c.kernel,
-                      .stride = c.stride,
-                      .padding = c.kernel / 2,
-                      .groups = c.groups,
-                      .bias = false}});
-  net.add(nn::BatchNorm2d{{.num_features = c.out}});
+void add(nn::Sequential& net, const models::ConvNorm& c, const Activation&... activation) {
+  models::add_conv_norm(net, c);
   (net.add(activation), ...);
 }
 
@@ -57,9 +48,9 @@ nn::Sequential bottlenecks(int64_t groups) {
     for (int64_t i = 0; i < blocks; ++i) {
       const int64_t stride = i == 0 && out > 256 ? 2 : 1;
       nn::Sequential body, shortcut;
-      add(body, {in, width}, nn::ReLU{});
+      add(body, {in, width, 1}, nn::ReLU{});
       add(body, {width, width, 3, stride, groups}, nn::ReLU{});
-      add(body, {width, out});
+      add(body, {width, out, 1});
       if (i == 0) add(shortcut, {in, out, 1, stride});
       net.add(i == 0 ? nn::Residual{{.body = body, .shortcut = shortcut, .activation = nn::ReLU{}}}
                      : nn::Residual{{.body = body, .activation = nn::ReLU{}}});
@@ -106,17 +97,17 @@ nn::Sequential efficientnet_b0() {
     for (int64_t i = 0; i < s.blocks; ++i) {
       const int64_t inside = in * s.expansion, stride = i == 0 ? s.stride : 1;
       nn::Sequential body;
-      if (s.expansion > 1) add(body, {in, inside}, nn::SiLU{});
+      if (s.expansion > 1) add(body, {in, inside, 1}, nn::SiLU{});
       add(body, {inside, inside, s.kernel, stride, inside}, nn::SiLU{});
       body.add(SqueezeExcite(inside, std::max<int64_t>(1, in / 4)));
-      add(body, {inside, s.out});
+      add(body, {inside, s.out, 1});
       if (stride == 1 && in == s.out)
         net.add(nn::Residual{{.body = body}});
       else
         net.add(body);
       in = s.out;
     }
-  add(net, {in, 1280}, nn::SiLU{});
+  add(net, {in, 1280, 1}, nn::SiLU{});
   add_head(net, 1280);
   return net;
 }
@@ -125,12 +116,12 @@ nn::Sequential efficientnet_b0() {
 struct ShuffleBlock : nn::Module {
   ShuffleBlock(int64_t in, int64_t out, int64_t stride) : splits(stride == 1) {
     const int64_t half = out / 2, from = splits ? half : in;
-    add(right, {from, half}, nn::ReLU{});
+    add(right, {from, half, 1}, nn::ReLU{});
     add(right, {half, half, 3, stride, half});
-    add(right, {half, half}, nn::ReLU{});
+    add(right, {half, half, 1}, nn::ReLU{});
     if (splits) return;
     add(left, {in, in, 3, stride, in});
-    add(left, {in, half}, nn::ReLU{});
+    add(left, {in, half, 1}, nn::ReLU{});
   }
   void members(nn::Members& m) override {
     m("right", right);
@@ -154,7 +145,7 @@ nn::Sequential shufflenet_v2() {
     for (int64_t i = 0; i < blocks; ++i, in = out) net.add(ShuffleBlock(in, out, i == 0 ? 2 : 1));
     out *= 2;
   }
-  add(net, {in, 1024}, nn::ReLU{});
+  add(net, {in, 1024, 1}, nn::ReLU{});
   add_head(net, 1024);
   return net;
 }
@@ -164,7 +155,7 @@ struct DenseLayer : nn::Module {
   explicit DenseLayer(int64_t in) {
     body.add(nn::BatchNorm2d{{.num_features = in}});
     body.add(nn::ReLU{});
-    add(body, {in, 96}, nn::ReLU{});
+    add(body, {in, 96, 1}, nn::ReLU{});
     body.add(
         nn::Conv2d{{.in_channels = 96, .out_channels = 24, .kernel_size = 3, .padding = 1, .bias = false}});
   }
@@ -179,7 +170,7 @@ nn::Sequential densenet() {
   int64_t channels = 48;
   for (const int64_t layers : {6, 8, 8}) {
     for (int64_t i = 0; i < layers; ++i, channels += 24) net.add(DenseLayer(channels));
-    add(net, {channels, channels / 2}, nn::ReLU{});
+    add(net, {channels, channels / 2, 1}, nn::ReLU{});
     net.add(nn::AvgPool2d{{.kernel_size = 2}});
     channels /= 2;
   }

@@ -13,12 +13,9 @@
 #include "pleat/ops/elementwise/activation.h"
 #include "pleat/ops/elementwise/arithmetic.h"
 #include "pleat/ops/elementwise/compare.h"
-#include "pleat/ops/elementwise/limit.h"
 #include "pleat/ops/elementwise/math.h"
 #include "pleat/ops/elementwise/select.h"
 #include "pleat/ops/index/index.h"
-#include "pleat/ops/index/scatter.h"
-#include "pleat/ops/index/sort.h"
 #include "pleat/ops/interpolate/interpolate.h"
 #include "pleat/ops/matmul/matmul.h"
 #include "pleat/ops/norm/norm.h"
@@ -155,12 +152,6 @@ Run interpolate_run(const Options& o) {
   return [options](Inputs in, Outputs out) { *out[0] = interpolate(*in[0], options); };
 }
 
-ConvOptions conv_options(const Options& o) {
-  return {.stride = o.integers("stride"),
-          .padding = padding_of(o),
-          .dilation = o.integers("dilation"),
-          .groups = o.integer("groups")};
-}
 /// The function of one, two or three spatial dimensions, by the rank of the weight.
 template <class F>
 F by_rank(const Options& o, F one, F two, F three) {
@@ -288,9 +279,6 @@ Run split_run(const Options& o) {
     for (std::size_t i = 0; i < parts.size(); ++i) *out[i] = std::move(parts[i]);
   };
 }
-
-using Unary = Tensor (*)(const Tensor&);
-using Binary = Tensor (*)(const Tensor&, const Tensor&);
 
 const std::map<std::string_view, Maker>& makers() {
   static const auto& table = *new std::map<std::string_view, Maker>{
@@ -520,15 +508,11 @@ const std::map<std::string_view, Maker>& makers() {
 
 }  // namespace
 
-const Attribute* Options::find(std::string_view name) const {
+const Attribute::Value& Options::get(std::string_view name) const {
   const auto found = std::find_if(call_.attributes.begin(), call_.attributes.end(),
                                   [&](const Attribute& attribute) { return attribute.name == name; });
-  return found == call_.attributes.end() ? nullptr : &*found;
-}
-const Attribute::Value& Options::get(std::string_view name) const {
-  const Attribute* const attribute = find(name);
-  check<Error>(attribute != nullptr, "Inference: {} tells no option {}", call_.where(), name);
-  return attribute->value;
+  check<Error>(found != call_.attributes.end(), "Inference: {} tells no option {}", call_.where(), name);
+  return found->value;
 }
 double Options::number(std::string_view name) const {
   const Attribute::Value& value = get(name);
@@ -541,6 +525,12 @@ std::vector<int64_t> Options::integers(std::string_view name) const {
   return one != nullptr ? std::vector<int64_t>{*one} : std::get<std::vector<int64_t>>(value);
 }
 
+ConvOptions conv_options(const Options& o) {
+  return {.stride = o.integers("stride"),
+          .padding = padding_of(o),
+          .dilation = o.integers("dilation"),
+          .groups = o.integer("groups")};
+}
 Run run_of(const onnx::Trace& trace, const onnx::Call& call) {
   const auto found = makers().find(call.function);
   return found == makers().end() ? nullptr : found->second(Options(trace, call));

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "pleat/onnx/trace.h"
+#include "pleat/ops/conv/options.h"
 
 /// How a traced call is made again.
 
@@ -28,7 +29,6 @@ class Options {
   const Tensor& input(std::size_t i) const { return value(call_.inputs[i]); }
   const Tensor& output() const { return value(call_.outputs[0]); }
 
-  bool has(std::string_view name) const { return find(name) != nullptr; }
   int64_t integer(std::string_view name) const { return integers(name).at(0); }
   bool flag(std::string_view name) const { return integer(name) != 0; }
   double number(std::string_view name) const;
@@ -36,12 +36,14 @@ class Options {
 
  private:
   const Tensor& value(int id) const { return trace_.values[static_cast<std::size_t>(id)].tensor; }
-  const Attribute* find(std::string_view name) const;
   const Attribute::Value& get(std::string_view name) const;
 
   const onnx::Trace& trace_;
   const onnx::Call& call_;
 };
+
+/// Of a convolution.
+ConvOptions conv_options(const Options& options);
 
 /// Null where the function is not known, or cannot be called in this form.
 Run run_of(const onnx::Trace& trace, const onnx::Call& call);

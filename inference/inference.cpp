@@ -51,21 +51,6 @@ struct Key {
   std::vector<int64_t> batch_dims;  ///< of each input, or -1; empty: no size is free
 };
 
-/// The dimension of each input that is the batch, or -1.
-std::vector<int64_t> batch_dims_of(const std::vector<Tensor>& inputs, const IntegerList& given) {
-  check<ValueError>(given.size() <= 1 || given.size() == inputs.size(),
-                    "Inference: batch_dims needs one dimension for all inputs or one for each of {}, got {}",
-                    inputs.size(), given.size());
-  std::vector<int64_t> dims;
-  for (std::size_t i = 0; i < inputs.size() && !given.empty(); ++i) {
-    dims.push_back(given.size() == 1 ? given[0] : given[i]);
-    check<ValueError>(dims.back() >= -1 && dims.back() < inputs[i].rank(),
-                      "Inference: the batch of input {} must be a dimension of {}, or -1 for none, got {}", i,
-                      inputs[i], dims.back());
-  }
-  return dims;
-}
-
 /// The size of the batch that all inputs with one have; -1: they have none, of different sizes, or of 0.
 int64_t batch_of(const std::vector<Tensor>& inputs, const std::vector<int64_t>& dims) {
   int64_t batch = -1;
@@ -136,7 +121,7 @@ struct Inference::State {
 
   /// The calls that the network makes for such inputs.
   onnx::Trace trace_for(const std::vector<Tensor>& inputs) {
-    const std::vector<int64_t> dims = batch_dims_of(inputs, options.batch_dims);
+    const std::vector<int64_t> dims = onnx::batch_dims_of("Inference", inputs, options.batch_dims);
     const int64_t batch = batch_of(inputs, dims);
     const nn::ModeScope scope(net, nn::Mode::evaluation);
     if (batch < 1) return onnx::make_plan(&net, function, inputs, {}).trace;
@@ -187,7 +172,7 @@ Inference::Inference(nn::Module& net, const std::vector<Tensor>& examples, Funct
   check<ValueError>(!examples.empty(), "Inference: needs an example of each input");
   for (const Tensor& example : examples)
     check<ValueError>(example.defined(), "Inference: an example of an input is undefined");
-  (void)batch_dims_of(examples, options.batch_dims);
+  (void)onnx::batch_dims_of("Inference", examples, options.batch_dims);
   state_ = std::make_unique<State>(net, std::move(function), options, examples.size());
   (void)(*this)(examples);
 }

@@ -35,9 +35,9 @@ struct InferenceOptions {
 ///   Tensor y = engine(x);             // what net(x) is in evaluation mode, but for rounding
 ///
 /// A plan is for inputs of certain shapes and types, and is made at the first call with them, of the calls
-/// that the network's forward makes (docs/modules.md lists the functions that can be followed). A forward
-/// that cannot be followed is run as it is, and `summary` says why. What a forward decides by numbers it
-/// reads (item()) is refused; by the size of the batch, see `batch_dims`. The parameters are those of the
+/// that the network's forward makes. A forward that cannot be followed (docs/inference.md), such as one that
+/// decides by numbers it reads (item()), is run as it is, and `summary` says why. For what depends on the
+/// size of the batch in another way than sizes do, see `batch_dims`. The parameters are those of the
 /// construction: a network that trains on needs another engine.
 ///
 /// The network must outlive the engine. Threads may call an engine at once, and they share its weights; while

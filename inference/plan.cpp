@@ -1,7 +1,6 @@
 #include "pleat/inference/plan.h"
 
 #include <algorithm>
-#include <cmath>
 #include <limits>
 #include <optional>
 #include <unordered_map>
@@ -10,14 +9,12 @@
 #include "pleat/core/base/record_function.h"
 #include "pleat/core/base/small_vector.h"
 #include "pleat/core/tensor/copy.h"
-#include "pleat/core/tensor/create.h"
 #include "pleat/inference/functions.h"
 #include "pleat/ops/conv/conv.h"
 #include "pleat/ops/conv/frozen_conv.h"
 #include "pleat/ops/elementwise/arithmetic.h"
 #include "pleat/ops/elementwise/math.h"
 #include "pleat/ops/matmul/linear_activation.h"
-#include "pleat/ops/norm/norm.h"
 #include "pleat/ops/shape/shape.h"
 
 namespace pleat::inference {
@@ -63,7 +60,7 @@ Tensor along(const Tensor& per_channel, const Tensor& weight, std::size_t dim) {
   return reshape(per_channel, shape);
 }
 
-/// What y = scale x + shift makes of a batch norm's inputs, in float64.
+/// A batch norm by running statistics as y = scale x + shift, in float64; `in` are its inputs.
 struct Affine {
   Tensor scale, shift;
 };
@@ -192,7 +189,9 @@ class Plan::Builder {
     if (norm.function != "batch_norm" && norm.function != "instance_norm") return false;
     if (norm.inputs.size() < 5 || norm.inputs[3] < 0 || norm.inputs[0] != fused.output) return false;
     const Options o(trace_, norm);
-    if (o.flag("training")) return false;
+    const Bounds bounds{.min = o.number("min"), .max = o.number("max")};
+    const bool has_residual = norm.inputs.size() > 5 && norm.inputs[5] >= 0;
+    if (o.flag("training") || bounds.any() || has_residual) return false;
     for (std::size_t i = 1; i < 5; ++i)
       if (!is_known(norm.inputs[i])) return false;
     const bool is_product = fused.call->function == "linear" || fused.call->function == "matmul";
@@ -202,19 +201,13 @@ class Plan::Builder {
     // Channels are dimension 1: of an input without a batch that is another one.
     if (example(fused.output).rank() != fused.weight.rank()) return false;
     const DType dtype = fused.weight.dtype();
-    const Affine affine = affine_of(o, known_inputs_of_norm(norm));
+    const Affine affine = affine_of(o, known_inputs(norm));
     fused.weight = ops::cast(
         ops::cast(fused.weight, float64) * along(affine.scale, fused.weight, is_transposed ? 1 : 0), dtype);
     const Tensor shift =
         fused.bias.defined() ? ops::cast(fused.bias, float64) * affine.scale + affine.shift : affine.shift;
     fused.bias = ops::cast(shift, dtype);
     return true;
-  }
-  /// But for x and the residual, which are not known.
-  std::vector<const Tensor*> known_inputs_of_norm(const Call& norm) const {
-    std::vector<const Tensor*> in = known_inputs(norm);
-    in.resize(5);
-    return in;
   }
 
   /// Takes what follows into the step of call `c`.
@@ -227,11 +220,6 @@ class Plan::Builder {
       const bool finishes = is_frozen(fused);
       if (is_plain && fold(fused, call)) {
         take(fused, next, c, call.function);
-        const Options o(trace_, call);
-        const Bounds bounds{.min = o.number("min"), .max = o.number("max")};
-        const int residual = call.inputs.size() > 5 ? call.inputs[5] : -1;
-        check<ValueError>(residual < 0 && !bounds.any(), "{} adds or limits beside normalising",
-                          call.where());
       } else if (LinearActivationPtr f = finishes && fused.activation == nullptr && call.inputs.size() == 1
                                              ? activation_of(trace_, call)
                                              : nullptr) {
@@ -291,20 +279,13 @@ class Plan::Builder {
   }
 
   void add_conv(const Fused& fused, const std::string& where) {
-    const Options o(trace_, *fused.call);
-    Padding::List padding;
-    const auto low = o.integers("padding_low"), high = o.integers("padding_high");
-    for (std::size_t d = 0; d < low.size(); ++d) padding.emplace_back(low[d], high[d]);
-    const ConvOptions options{.stride = o.integers("stride"),
-                              .padding = padding,
-                              .dilation = o.integers("dilation"),
-                              .groups = o.integer("groups")};
-    const auto conv = std::make_shared<const ops::FrozenConv>(example(fused.input).shape(), own(fused.weight),
-                                                              own(fused.bias), options, measured_);
+    const auto conv = std::make_shared<const ops::FrozenConv>(
+        example(fused.input).shape(), own(fused.weight), own(fused.bias),
+        conv_options(Options(trace_, *fused.call)), measured_);
     add(fused.text + where + ": " + std::string(conv->implementation()), {fused.input, fused.addend},
-        [conv, fused_in = fused.input, addend = fused.addend, activation = fused.activation,
+        [conv, x = fused.input, addend = fused.addend, activation = fused.activation,
          y = fused.output](std::vector<Tensor>& values) {
-          values[at(y)] = conv->run(values[at(fused_in)], finish_of(values, addend, activation));
+          values[at(y)] = conv->run(values[at(x)], finish_of(values, addend, activation));
         });
   }
 
@@ -312,16 +293,12 @@ class Plan::Builder {
     const int given = fused.call->inputs[1];
     const bool is_state = trace_.values[at(given)].kind == Value::Kind::state &&
                           fused.weight.impl().id == known_[at(given)].impl().id;
+    const int bias = fused.call->inputs.size() > 2 ? fused.call->inputs[2] : -1;
     std::shared_ptr<const ops::FrozenLinear> linear;
-    if (is_state) {
-      const int bias = fused.call->inputs.size() > 2 ? fused.call->inputs[2] : -1;
-      auto& shared = linears_[{example(given).impl().id, bias < 0 ? 0 : example(bias).impl().id}];
-      if (shared == nullptr)
-        shared = std::make_shared<const ops::FrozenLinear>(fused.weight, own(fused.bias));
-      linear = shared;
-    } else {
-      linear = std::make_shared<const ops::FrozenLinear>(fused.weight, own(fused.bias));
-    }
+    auto& shared =
+        is_state ? linears_[{example(given).impl().id, bias < 0 ? 0 : example(bias).impl().id}] : linear;
+    if (shared == nullptr) shared = std::make_shared<const ops::FrozenLinear>(fused.weight, own(fused.bias));
+    linear = shared;
     add(fused.text + where, {fused.input, fused.addend},
         [linear, x = fused.input, addend = fused.addend, activation = fused.activation,
          y = fused.output](std::vector<Tensor>& values) {

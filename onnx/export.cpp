@@ -13,23 +13,13 @@
 namespace pleat::onnx {
 namespace {
 
-/// The dimension of each input that is the batch; empty where the batch is fixed.
-std::vector<int64_t> batch_dims_of(const std::vector<Tensor>& examples, const IntegerList& given) {
-  check<ValueError>(
-      given.size() <= 1 || given.size() == examples.size(),
-      "export_onnx: batch_dims needs one dimension for all inputs or one for each of {}, got {}",
-      examples.size(), given.size());
-  if (given.empty()) return {};
-  std::vector<int64_t> dims;
+/// What batch_dims_of gives, of inputs with one size of the batch; empty where no input has one.
+std::vector<int64_t> checked_batch_dims(const std::vector<Tensor>& examples, const IntegerList& given) {
+  const std::vector<int64_t> dims = batch_dims_of("export_onnx", examples, given);
   std::optional<int64_t> batch;
-  for (std::size_t i = 0; i < examples.size(); ++i) {
-    const int64_t dim = given.size() == 1 ? given[0] : given[i];
-    check<ValueError>(dim >= -1 && dim < examples[i].rank(),
-                      "export_onnx: the batch of input {} must be a dimension of {}, or -1 for none, got {}",
-                      i, examples[i], dim);
-    dims.push_back(dim);
-    if (dim < 0) continue;
-    const int64_t size = examples[i].size(dim);
+  for (std::size_t i = 0; i < dims.size(); ++i) {
+    if (dims[i] < 0) continue;
+    const int64_t size = examples[i].size(dims[i]);
     check<ValueError>(size >= 1 && batch.value_or(size) == size,
                       "export_onnx: all inputs need one size of the batch, at least 1, got {} and {}; "
                       ".batch_dims says which dimension it is",
@@ -141,7 +131,7 @@ void write(const std::filesystem::path& file, nn::Module* net, const std::vector
   check<ValueError>(!examples.empty(), "export_onnx: needs an example of each input");
   for (const Tensor& example : examples)
     check<ValueError>(example.defined(), "export_onnx: an example of an input is undefined");
-  const std::vector<int64_t> batch_dims = batch_dims_of(examples, options.batch_dims);
+  const std::vector<int64_t> batch_dims = checked_batch_dims(examples, options.batch_dims);
   const std::vector<std::string> inputs = port_names("input", options.input_names, examples.size());
   check_names(inputs, options.output_names);
   AtomicFile::check_writable("export_onnx", file);

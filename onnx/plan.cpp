@@ -173,6 +173,21 @@ std::set<int> values_read(const Trace& trace) {
 
 }  // namespace
 
+std::vector<int64_t> batch_dims_of(const char* op, const std::vector<Tensor>& inputs,
+                                   const IntegerList& given) {
+  check<ValueError>(given.size() <= 1 || given.size() == inputs.size(),
+                    "{}: batch_dims needs one dimension for all inputs or one for each of {}, got {}", op,
+                    inputs.size(), given.size());
+  std::vector<int64_t> dims;
+  for (std::size_t i = 0; i < inputs.size() && !given.empty(); ++i) {
+    dims.push_back(given.size() == 1 ? given[0] : given[i]);
+    check<ValueError>(dims.back() >= -1 && dims.back() < inputs[i].rank(),
+                      "{}: the batch of input {} must be a dimension of {}, or -1 for none, got {}", op, i,
+                      inputs[i], dims.back());
+  }
+  return dims;
+}
+
 Trace trace_of(const Plan& plan, int64_t batch) {
   const auto sizes_of = [batch](const SizeList& list) {
     std::vector<int64_t> sizes;

@@ -35,6 +35,11 @@ struct Plan {
 /// The trace as it is for another size of the batch.
 Trace trace_of(const Plan& plan, int64_t batch);
 
+/// The dimension of each input that is the batch, or -1, of one for all or one for each; empty where none is
+/// given. Throws ValueError, beginning with `op`, unless they are dimensions of the inputs.
+std::vector<int64_t> batch_dims_of(const char* op, const std::vector<Tensor>& inputs,
+                                   const IntegerList& given);
+
 /// `batch_dims`: the dimension of each input that is the batch, or -1; empty: the batch is fixed. Throws
 /// ValueError where a run differs from the others in more than sizes.
 Plan make_plan(nn::Module* net, const Function& function, const std::vector<Tensor>& inputs,

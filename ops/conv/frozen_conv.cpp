@@ -1,10 +1,11 @@
 #include "pleat/ops/conv/frozen_conv.h"
 
 #include <algorithm>
-#include <chrono>
 #include <limits>
 #include <optional>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "pleat/core/base/precision.h"
 #include "pleat/core/base/record_function.h"
@@ -12,28 +13,10 @@
 #include "pleat/core/random/random.h"
 #include "pleat/core/tensor/copy.h"
 #include "pleat/core/tensor/create.h"
-#include "pleat/ops/elementwise/arithmetic_kernels.h"
+#include "pleat/ops/tune/candidates.h"
 
 namespace pleat::ops {
 namespace {
-
-/// The least time of some runs [s]: of more runs where one is short.
-template <class F>
-double time_of(const F& run) {
-  using Clock = std::chrono::steady_clock;
-  constexpr double enough = 2e-3;
-  constexpr int least_runs = 3, most_runs = 20;
-  run();
-  double best = std::numeric_limits<double>::infinity(), total = 0;
-  for (int i = 0; i < most_runs && (i < least_runs || total < enough); ++i) {
-    const auto begin = Clock::now();
-    run();
-    const double took = std::chrono::duration<double>(Clock::now() - begin).count();
-    best = std::min(best, took);
-    total += took;
-  }
-  return best;
-}
 
 /// Elements of y, and of the addend, in their order in memory; y has no gaps.
 template <class T>
@@ -101,19 +84,22 @@ FrozenConv::FrozenConv(const Shape& input, const Tensor& weight, const Tensor& b
     all.push_back(call.implementation(candidate.name));
     least = std::min(least, all.back()->cost(problem_, ConvPass::forward));
   }
-  double best = std::numeric_limits<double>::infinity();
+  std::vector<std::shared_ptr<const Way>> ways;
+  std::vector<Candidate> candidates;
   for (const auto& implementation : all) {
     if (implementation->cost(problem_, ConvPass::forward) > too_much * least) continue;
     Way way(call, implementation);
     for (const bool alone : {true, false}) {
       if (!alone && flops() < shared_at_least) continue;
       way.alone = alone;
-      const double took = time_of([&] { (void)way.run(noise, {}, problem_); });
-      if (took >= best) continue;
-      best = took;
-      way_ = std::make_shared<Way>(way);
+      ways.push_back(std::make_shared<const Way>(way));
+      candidates.push_back({.name = std::to_string(ways.size() - 1),
+                            .run = [&, one = ways.back()] { (void)one->run(noise, {}, problem_); }});
     }
   }
+  const std::vector<Timing> timings = time_candidates(
+      {op_, "forward", flops()}, candidates, *stopwatch_for(problem_.device), {.warmups = 1, .samples = 3});
+  way_ = ways[std::stoul(timings.front().implementation)];
 }
 
 Tensor FrozenConv::run(const Tensor& x, const ResultFinish& finish) const {

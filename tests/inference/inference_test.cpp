@@ -100,6 +100,21 @@ TEST_CASE("Inference gives what networks give in evaluation mode", "[inference][
   check_network(trained(Mixed{}), {3, 9, 7});
 }
 
+TEST_CASE("Inference: a norm that adds and limits is a step of its own", "[inference][cpu]") {
+  struct Fused : nn::Module {
+    nn::Conv2d conv{{.in_channels = 8, .out_channels = 8, .kernel_size = 3, .padding = 1}};
+    nn::BatchNorm2d norm{{.num_features = 8}};
+    void members(nn::Members& m) override {
+      m("conv", conv);
+      m("norm", norm);
+    }
+    Tensor forward(const Tensor& x) override {
+      return conv_norm_act(x, conv.weight, conv.bias, norm.operands(x, {.min = 0}), {.padding = 1});
+    }
+  };
+  check_network(trained(Fused{}), {8, 6, 6});
+}
+
 TEST_CASE("Inference measures implementations, and computes the same with each", "[inference][cpu]") {
   auto net = trained(models::mobilenet_v2({.num_classes = 10}));
   const Tensor x = randn({2, 3, 32, 32});
