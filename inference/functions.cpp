@@ -3,11 +3,14 @@
 #include <algorithm>
 #include <functional>
 #include <map>
+#include <optional>
 #include <string>
+#include <tuple>
 #include <utility>
 
 #include "pleat/core/base/format.h"
 #include "pleat/core/tensor/copy.h"
+#include "pleat/core/tensor/create.h"
 #include "pleat/ops/attention/attention.h"
 #include "pleat/ops/conv/conv.h"
 #include "pleat/ops/elementwise/activation.h"
@@ -16,6 +19,8 @@
 #include "pleat/ops/elementwise/math.h"
 #include "pleat/ops/elementwise/select.h"
 #include "pleat/ops/index/index.h"
+#include "pleat/ops/index/scatter.h"
+#include "pleat/ops/index/sort.h"
 #include "pleat/ops/interpolate/interpolate.h"
 #include "pleat/ops/matmul/matmul.h"
 #include "pleat/ops/norm/norm.h"
@@ -77,14 +82,96 @@ Maker shaped(Tensor (*f)(const Tensor&, Sizes)) {
     return run([f, shape = Sizes(o.output().shape())](const Tensor& x) { return f(x, shape); });
   };
 }
+/// Of one tensor, with two results.
+template <class F>
+Run run_pair(F f) {
+  return [f = std::move(f)](Inputs in, Outputs out) { std::tie(*out[0], *out[1]) = f(*in[0]); };
+}
+auto both(ValuesIndices found) { return std::pair(std::move(found.values), std::move(found.indices)); }
 Maker pair_of(ValuesIndices (*f)(const Tensor&, Integer, Flag)) {
-  return [f](const Options& o) -> Run {
-    return [f, dim = o.integer("dim"), keep = o.flag("keepdim")](Inputs in, Outputs out) {
-      auto [values, indices] = f(*in[0], dim, keep);
-      *out[0] = std::move(values);
-      *out[1] = std::move(indices);
-    };
+  return [f](const Options& o) {
+    return run_pair([f, dim = o.integer("dim"), keep = o.flag("keepdim")](const Tensor& x) {
+      return both(f(x, dim, keep));
+    });
   };
+}
+VarOptions var_options(const Options& o) {
+  return {.correction = o.number("correction"), .keepdim = o.flag("keepdim")};
+}
+Maker variance(Tensor (*f)(const Tensor&, const Dims&, VarOptions)) {
+  return [f](const Options& o) {
+    return run([f, dims = Dims(o.integers("dims")), options = var_options(o)](const Tensor& x) {
+      return f(x, dims, options);
+    });
+  };
+}
+Run var_mean_run(const Options& o) {
+  return run_pair([dims = Dims(o.integers("dims")), options = var_options(o)](const Tensor& x) {
+    auto [var, mean] = var_mean(x, dims, options);
+    return std::pair(std::move(var), std::move(mean));
+  });
+}
+Run norm_run(const Options& o) {
+  return run([dims = Dims(o.integers("dims")), p = o.number("p"), keep = o.flag("keepdim")](const Tensor& x) {
+    return norm(x, dims, {.p = p, .keepdim = keep});
+  });
+}
+
+SortOptions sort_options(const Options& o) {
+  return {.dim = o.integer("dim"), .descending = o.flag("descending")};
+}
+Run sort_run(const Options& o) {
+  return run_pair([options = sort_options(o)](const Tensor& x) { return both(sort(x, options)); });
+}
+Run argsort_run(const Options& o) {
+  return run([options = sort_options(o)](const Tensor& x) { return argsort(x, options); });
+}
+Run topk_run(const Options& o) {
+  const TopkOptions options{.dim = o.integer("dim"), .largest = o.flag("largest")};
+  return run_pair([k = o.integer("k"), options](const Tensor& x) { return both(topk(x, k, options)); });
+}
+Run one_hot_run(const Options& o) {
+  return run([classes = o.integer("classes"), dtype = o.output().dtype()](const Tensor& index) {
+    return one_hot(index, classes, dtype);
+  });
+}
+/// Of a dimension, and x, indices and what goes there.
+Maker scattered(Tensor (*f)(const Tensor&, Integer, const Tensor&, const Tensor&)) {
+  return [f](const Options& o) {
+    return run([f, dim = o.integer("dim")](const Tensor& x, const Tensor& index, const Tensor& source) {
+      return f(x, dim, index, source);
+    });
+  };
+}
+/// None for "none".
+std::optional<ScatterReduction> reduction_of(const Options& o) {
+  using enum ScatterReduction;
+  for (const ScatterReduction reduction : {sum, prod, mean, amax, amin})
+    if (o.text("reduction") == name(reduction)) return reduction;
+  return std::nullopt;
+}
+Run scatter_reduce_run(const Options& o) {
+  const ScatterReduceOptions options{.reduce = reduction_of(o).value(),
+                                     .include_self = o.flag("include_self")};
+  return run([dim = o.integer("dim"), options](const Tensor& x, const Tensor& index, const Tensor& source) {
+    return scatter_reduce(x, dim, index, source, options);
+  });
+}
+Run scatter_nd_run(const Options& o) {
+  return run([options = ScatterNdOptions{.reduction = reduction_of(o)}](
+                 const Tensor& x, const Tensor& indices, const Tensor& updates) {
+    return scatter_nd(x, indices, updates, options);
+  });
+}
+Run gather_nd_run(const Options& o) {
+  return run([options = GatherNdOptions{.batch_dims = o.integer("batch_dims")}](
+                 const Tensor& x, const Tensor& indices) { return gather_nd(x, indices, options); });
+}
+/// Of what x has become, as a new tensor.
+Tensor copied(const Tensor& x, const Tensor& from) {
+  const Tensor y = empty_like(x);
+  ops::copy_into(y, from);
+  return y;
 }
 
 Padding padding_of(const Options& o) {
@@ -117,11 +204,10 @@ Run max_pool_run(const Options& o) {
   return run([options = max_pool_options(o)](const Tensor& x) { return max_pool(x, options); });
 }
 Run max_pool_with_indices_run(const Options& o) {
-  return [options = max_pool_options(o)](Inputs in, Outputs out) {
-    auto [values, indices] = max_pool_with_indices(*in[0], options);
-    *out[0] = std::move(values);
-    *out[1] = std::move(indices);
-  };
+  return run_pair([options = max_pool_options(o)](const Tensor& x) {
+    auto [values, indices] = max_pool_with_indices(x, options);
+    return std::pair(std::move(values), std::move(indices));
+  });
 }
 Run avg_pool_run(const Options& o) {
   AvgPoolOptions options{.kernel_size = PerDim(o.integers("kernel")),
@@ -143,12 +229,25 @@ Maker adaptive(Tensor (*f)(const Tensor&, const AdaptivePoolOptions&)) {
   };
 }
 
+Run max_unpool_run(const Options& o) {
+  const MaxUnpoolOptions options{.kernel_size = PerDim(o.integers("kernel")),
+                                 .stride = o.integers("stride"),
+                                 .padding = o.integers("padding"),
+                                 .output_size = spatial_sizes(o.output())};
+  return run([options](const Tensor& x, const Tensor& indices) { return max_unpool(x, indices, options); });
+}
 Run interpolate_run(const Options& o) {
-  if (!o.flag("by_sizes")) return nullptr;  // its step is that of a factor, which the call does not tell
-  const InterpolateOptions options{.size = spatial_sizes(o.output()),
-                                   .mode = static_cast<Interpolation>(o.integer("mode")),
-                                   .align_corners = o.flag("align_corners"),
-                                   .antialias = o.flag("antialias")};
+  InterpolateOptions options{.mode = static_cast<Interpolation>(o.integer("mode")),
+                             .align_corners = o.flag("align_corners"),
+                             .antialias = o.flag("antialias")};
+  if (o.flag("by_sizes")) {
+    options.size = spatial_sizes(o.output());
+  } else {
+    std::vector<double> factors;
+    for (const char* name : {"factor0", "factor1", "factor2"})
+      if (std::ssize(factors) < o.output().rank() - 2) factors.push_back(o.number(name));
+    options.scale_factor = factors;
+  }
   return [options](Inputs in, Outputs out) { *out[0] = interpolate(*in[0], options); };
 }
 
@@ -370,9 +469,13 @@ const std::map<std::string_view, Maker>& makers() {
       {"cast", cast_run},
       {"masked_fill",
        [](const Options& o) {
-         return run([value = o.number("value")](const Tensor& x, const Tensor& mask) {
+         return run([value = o.scalar("value")](const Tensor& x, const Tensor& mask) {
            return masked_fill(x, mask, value);
          });
+       }},
+      {"fill",
+       [](const Options& o) {
+         return run([value = o.scalar("value")](const Tensor& x) { return full_like(x, value); });
        }},
       {"equal", plain<Tensor, Tensor>(equal)},
       {"not_equal", plain<Tensor, Tensor>(not_equal)},
@@ -406,6 +509,7 @@ const std::map<std::string_view, Maker>& makers() {
       {"log_softmax", along(log_softmax)},
       {"max_pool", max_pool_run},
       {"max_pool_with_indices", max_pool_with_indices_run},
+      {"max_unpool", max_unpool_run},
       {"avg_pool", avg_pool_run},
       {"adaptive_avg_pool", adaptive(adaptive_avg_pool)},
       {"adaptive_max_pool", adaptive(adaptive_max_pool)},
@@ -424,6 +528,20 @@ const std::map<std::string_view, Maker>& makers() {
       {"argmin", [](const Options& o) { return extremum_place(o, argmin); }},
       {"max_with_indices", pair_of(max_with_indices)},
       {"min_with_indices", pair_of(min_with_indices)},
+      {"var", variance(var)},
+      {"stddev", variance(stddev)},
+      {"var_mean", var_mean_run},
+      {"norm", norm_run},
+      {"sort", sort_run},
+      {"argsort", argsort_run},
+      {"topk", topk_run},
+      {"one_hot", one_hot_run},
+      {"scatter", scattered(scatter)},
+      {"scatter_add", scattered(scatter_add)},
+      {"scatter_reduce", scatter_reduce_run},
+      {"scatter_nd", scatter_nd_run},
+      {"gather_nd", gather_nd_run},
+      {"copy_", plain<Tensor, Tensor>(copied)},
       {"cumsum",
        [](const Options& o) {
          return run([dim = o.integer("dim"), reverse = o.flag("reverse")](const Tensor& x) { return cumsum(x, dim, reverse); });
@@ -514,11 +632,13 @@ const Attribute::Value& Options::get(std::string_view name) const {
   check<Error>(found != call_.attributes.end(), "Inference: {} tells no option {}", call_.where(), name);
   return found->value;
 }
-double Options::number(std::string_view name) const {
+std::string_view Options::text(std::string_view name) const { return std::get<std::string_view>(get(name)); }
+Scalar Options::scalar(std::string_view name) const {
   const Attribute::Value& value = get(name);
   const auto* whole = std::get_if<int64_t>(&value);
-  return whole != nullptr ? static_cast<double>(*whole) : std::get<double>(value);
+  return whole != nullptr ? Scalar(*whole) : Scalar(std::get<double>(value));
 }
+double Options::number(std::string_view name) const { return scalar(name).to<double>(); }
 std::vector<int64_t> Options::integers(std::string_view name) const {
   const Attribute::Value& value = get(name);
   const auto* one = std::get_if<int64_t>(&value);

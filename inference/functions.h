@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "pleat/core/tensor/number.h"
 #include "pleat/onnx/trace.h"
 #include "pleat/ops/conv/options.h"
 
@@ -32,6 +33,8 @@ class Options {
   int64_t integer(std::string_view name) const { return integers(name).at(0); }
   bool flag(std::string_view name) const { return integer(name) != 0; }
   double number(std::string_view name) const;
+  Scalar scalar(std::string_view name) const;
+  std::string_view text(std::string_view name) const;
   std::vector<int64_t> integers(std::string_view name) const;
 
  private:

@@ -206,11 +206,16 @@ ops::LinearMap map_of(const Tensor& x, const InterpolateOptions& options) {
   return map;
 }
 
+/// Of a spatial dimension; 0: there is none, or sizes were given.
+double factor_of(const InterpolateOptions& options, std::size_t dim) {
+  const std::vector<double>& factors = options.scale_factor.values();
+  return factors.size() == 1 ? factors[0] : dim < factors.size() ? factors[dim] : 0;
+}
+
 /// Whether a step of the result is input size / result size; a factor that gives no whole size has another.
 bool goes_by_sizes(const Tensor& x, const InterpolateOptions& options) {
-  const std::vector<double>& factors = options.scale_factor.values();
-  for (std::size_t d = 2; d < x.shape().size() && !factors.empty(); ++d) {
-    const double size = static_cast<double>(x.shape()[d]) * factors[factors.size() == 1 ? 0 : d - 2];
+  for (std::size_t d = 2; d < x.shape().size(); ++d) {
+    const double size = static_cast<double>(x.shape()[d]) * factor_of(options, d - 2);
     if (size != std::floor(size)) return false;
   }
   return true;
@@ -224,7 +229,10 @@ Tensor interpolate(const Tensor& x, const InterpolateOptions& options) {
                   {{"mode", static_cast<int64_t>(options.mode)},
                    {"align_corners", Flag(options.align_corners)},
                    {"antialias", Flag(options.antialias)},
-                   {"by_sizes", Flag(goes_by_sizes(x, options))}});
+                   {"by_sizes", Flag(goes_by_sizes(x, options))},
+                   {"factor0", factor_of(options, 0)},
+                   {"factor1", factor_of(options, 1)},
+                   {"factor2", factor_of(options, 2)}});
   return call.gives(linear_map(op, map, x, {.implementation = options.implementation}));
 }
 

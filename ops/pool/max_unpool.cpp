@@ -54,8 +54,16 @@ Image image_of(const char* op, const Tensor& x, const MaxUnpoolOptions& options)
   return image;
 }
 
+Attributes traced_options(const char* op, const Tensor& x, const MaxUnpoolOptions& options) {
+  const int64_t dims = x.rank() - 2;
+  const PerDim& kernel = options.kernel_size;
+  return {{"kernel", kernel.expand(dims, op, "kernel_size")},
+          {"stride", (options.stride.values().empty() ? kernel : options.stride).expand(dims, op, "stride")},
+          {"padding", options.padding.expand(dims, op, "padding")}};
+}
+
 Tensor unpool(const char* op, const Tensor& x, const Tensor& indices, const MaxUnpoolOptions& options) {
-  const Call call(op, {x, indices});
+  const Call call(op, {x, indices}, [&] { return traced_options(op, x, options); });
   check<ShapeError>(x.rank() >= 3 && x.rank() <= 5,
                     "{}: input must be [N, C, spatial...] with 1 to 3 spatial dimensions, got {}", op, x);
   check<DTypeError>(is_floating(x.dtype()), "{}: input must be floating, got {}; convert it with to(float32)",
