@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <atomic>
 #include <charconv>
-#include <chrono>
 #include <condition_variable>
 #include <cstdlib>
 #include <cstring>
@@ -24,6 +23,7 @@
 #include "pleat/core/base/checked_math.h"
 #include "pleat/core/base/fork.h"
 #include "pleat/core/base/format.h"
+#include "pleat/core/parallel/spin.h"
 
 /// The threads behind parallel_for: one pool, whose threads take pieces of one loop at a time beside its
 /// caller. Threads without work spin for some milliseconds before they sleep.
@@ -115,26 +115,6 @@ struct alignas(64) Share {  // a line of the cache for each
   std::atomic<int64_t> next{0};
   int64_t end = 0;
 };
-
-/// Waits for `done()` without falling asleep, for longer than lies between two parallel loops of a step: a
-/// thread that sleeps is woken late, and often on a processor where another one works. Every some
-/// microseconds the processor is offered to other threads.
-template <class Done>
-bool spin_until(const Done& done) {
-  constexpr auto spin_time = std::chrono::milliseconds(5);
-  constexpr int rounds = 1000;
-  const auto begin = std::chrono::steady_clock::now();
-  do {
-    for (int i = 0; i < rounds; ++i) {
-      if (done()) return true;
-#if defined(__SSE2__)
-      _mm_pause();
-#endif
-    }
-    std::this_thread::yield();
-  } while (std::chrono::steady_clock::now() < begin + spin_time);
-  return done();
-}
 
 class Pool {
  public:

@@ -36,8 +36,15 @@ struct PanelRows {
   int64_t row_step, depth_step;
 };
 
-/// Rows and depths from some on: where they lie, or copied, where several panels read them, to `buffer`,
-/// whose rows do not get into each other's way in a cache.
+/// Whether rows of op(A) are copied: several panels read several of them, or they are columns.
+template <class T>
+bool copies_rows(const Gemm<T>& p) {
+  constexpr int64_t few_rows = 4;
+  return p.transpose_a || (p.n > 2 * panel_columns<T> && p.m > few_rows);
+}
+
+/// Rows and depths from some on: where they lie, or copied to `buffer`, whose rows do not get into each
+/// other's way in a cache.
 template <class T>
 PanelRows<T> panel_rows(const Gemm<T>& p, int64_t row, int64_t rows, int64_t first, int64_t depth,
                         T* buffer) {
@@ -47,7 +54,7 @@ PanelRows<T> panel_rows(const Gemm<T>& p, int64_t row, int64_t rows, int64_t fir
     return {buffer, 1, row_block};
   }
   const T* const from = p.a + row * p.lda + first;
-  if (p.n <= 2 * panel_columns<T>) return {from, p.lda, 1};
+  if (!copies_rows(p)) return {from, p.lda, 1};
   constexpr int64_t step = depth_block + simd::lanes<T>;
   for (int64_t r = 0; r < rows; ++r) std::copy_n(from + r * p.lda, depth, buffer + r * step);
   return {buffer, step, 1};
@@ -74,6 +81,17 @@ void multiply_panel(const TileProduct<T>& p, int64_t rows, int64_t columns, T al
     PLEAT_INDEPENDENT_ITERATIONS
     for (int64_t i = 0; i < columns; ++i) c[i] = alpha * sum[i] + (p.start != nullptr ? start[i] : T(0));
   }
+}
+
+/// A few rows leave registers for several panels at a time, without which every sum would wait for its last
+/// addition: so many panels, 1 where one has sums enough.
+constexpr int64_t panels_for_rows(int64_t rows) { return rows == 1 ? 4 : rows <= 3 ? 2 : 1; }
+/// result = start + a b of so few rows and as many panels as they take.
+template <class T>
+void multiply_few_rows(const TileProduct<T>& p, int64_t rows) {
+  if (rows == 1) return multiply_tile<T, 1, 2, panels_for_rows(1)>(p);
+  if (rows == 2) return multiply_tile<T, 2, 2, panels_for_rows(2)>(p);
+  multiply_tile<T, 3, 2, panels_for_rows(3)>(p);
 }
 
 /// Whether there are so many rows and columns that copying op(B) pays.
@@ -126,7 +144,8 @@ class ColumnPanels {
 /// The product, its op(B) in panels: `b` begins with that of the first column. Reads nothing of p.b.
 template <class T>
 void multiply_panels(const Gemm<T>& p, const T* b) {
-  const auto buffer = allocate_array<T>(row_block * (depth_block + simd::lanes<T>));
+  const auto buffer =
+      copies_rows(p) ? allocate_array<T>(row_block * (depth_block + simd::lanes<T>)) : nullptr;
   for (int64_t row = 0; row < p.m; row += row_block) {
     const int64_t rows = std::min(row_block, p.m - row);
     for (int64_t first = 0; first < p.k; first += depth_block) {
@@ -135,18 +154,27 @@ void multiply_panels(const Gemm<T>& p, const T* b) {
       T* const c = p.c + row * p.ldc;
       const bool adds_to_c = p.accumulate || first > 0;
       const T* const start = adds_to_c ? c : p.start == nullptr ? nullptr : p.start + row * p.start_row;
-      for (int64_t column = 0; column < p.n; column += panel_columns<T>)
-        multiply_panel<T>({.a = a.data,
-                           .a_row = a.row_step,
-                           .a_depth = a.depth_step,
-                           .b = b + column * p.k + first * panel_columns<T>,
-                           .b_depth = panel_columns<T>,
-                           .depth = depth,
-                           .result = c + column,
-                           .result_row = p.ldc,
-                           .start = start == nullptr ? nullptr : start + column,
-                           .start_row = adds_to_c ? p.ldc : p.start_row},
-                          rows, std::min(panel_columns<T>, p.n - column), p.alpha);
+      const int64_t together = p.alpha == T(1) ? panels_for_rows(rows) : 1;
+      for (int64_t column = 0, columns = 0; column < p.n; column += columns) {
+        const TileProduct<T> product{.a = a.data,
+                                     .a_row = a.row_step,
+                                     .a_depth = a.depth_step,
+                                     .b = b + column * p.k + first * panel_columns<T>,
+                                     .b_depth = panel_columns<T>,
+                                     .depth = depth,
+                                     .result = c + column,
+                                     .result_row = p.ldc,
+                                     .start = start == nullptr ? nullptr : start + column,
+                                     .start_row = adds_to_c ? p.ldc : p.start_row,
+                                     .b_panel = panel_columns<T> * p.k};
+        columns = std::min(together * panel_columns<T>, p.n - column);
+        if (together > 1 && columns == together * panel_columns<T>) {
+          multiply_few_rows(product, rows);
+        } else {
+          columns = std::min(panel_columns<T>, columns);
+          multiply_panel<T>(product, rows, columns, p.alpha);
+        }
+      }
     }
   }
 }

@@ -26,31 +26,35 @@ struct TileProduct {
   int64_t result_row;
   const T* start = nullptr;  ///< none: 0
   int64_t start_row = 0;     ///< 0: one row for all
+  int64_t b_panel = 0;       ///< from panel to panel of b, where a tile is of several
 };
 
-template <class T, int rows, int vectors>
+/// A tile of `panels` panels of `vectors` vectors each, beside one another in the result.
+template <class T, int rows, int vectors, int panels = 1>
 void multiply_tile(const TileProduct<T>& p) {
   using simd::for_constants;
   using simd::lanes;
   using V = simd::Vector<T>;
-  V total[rows][vectors];
+  constexpr int across = panels * vectors;
+  V total[rows][across];
   for_constants<rows>([&](auto i) {
-    for_constants<vectors>([&](auto v) {
+    for_constants<across>([&](auto v) {
       total[i][v] = p.start != nullptr ? simd::load(p.start + i * p.start_row + v * lanes<T>) : V{};
     });
   });
   const T* a = p.a;
   const T* b = p.b;
   for (int64_t d = 0; d < p.depth; ++d, a += p.a_depth, b += p.b_depth) {
-    V lane[vectors];
-    for_constants<vectors>([&](auto v) { lane[v] = simd::load(b + v * lanes<T>); });
+    V lane[across];
+    for_constants<across>(
+        [&](auto v) { lane[v] = simd::load(b + v / vectors * p.b_panel + v % vectors * lanes<T>); });
     for_constants<rows>([&](auto i) {
       const V element = a[i * p.a_row] - V{};  // in every lane
-      for_constants<vectors>([&](auto v) { total[i][v] += element * lane[v]; });
+      for_constants<across>([&](auto v) { total[i][v] += element * lane[v]; });
     });
   }
   for_constants<rows>([&](auto i) {
-    for_constants<vectors>(
+    for_constants<across>(
         [&](auto v) { simd::store(p.result + i * p.result_row + v * lanes<T>, total[i][v]); });
   });
 }

@@ -45,14 +45,22 @@ RecurrentStates recurrent_forward(const RecurrentProblem& p, const RecurrentOper
 RecurrentOperands recurrent_backward(const RecurrentProblem& p, const Tensor& dy, const Tensor& dh,
                                      const Tensor& dc, const Tensor& w_hh, const RecurrentStates& states);
 
-/// The part of step t that goes over elements (steps.cpp), all tensors dense. `lengths`, on the device, says
-/// which sequences have ended; none: none has.
-void forward_elements(const RecurrentProblem& p, int64_t t, const int64_t* lengths, const Tensor& projected,
-                      const Tensor& product, const Tensor& bias, const RecurrentStates& states);
+/// Some of the sequences, and of the width.
+struct RecurrentPart {
+  int64_t row, rows, first, units;
+};
+
+/// The part of step t that goes over elements (steps.cpp), all tensors dense; on the CPU those of `part`
+/// alone, in the calling thread, on a GPU all. `lengths`, on the device, says which sequences have ended;
+/// none: none has.
+void forward_elements(const RecurrentProblem& p, int64_t t, const RecurrentPart& part, const int64_t* lengths,
+                      const Tensor& projected, const Tensor& product, const Tensor& bias,
+                      const RecurrentStates& states);
 /// dh and dc, of the states after the step, become those of the states before it, but for what goes through
 /// the product. `d_product` may be `d_projected` where a cell's two gradients are the same.
-void backward_elements(const RecurrentProblem& p, int64_t t, const int64_t* lengths,
-                       const RecurrentStates& states, const Tensor& dy, const Tensor& dh, const Tensor& dc,
-                       const Tensor& d_projected, const Tensor& d_product);
+void backward_elements(const RecurrentProblem& p, int64_t t, const RecurrentPart& part,
+                       const int64_t* lengths, const RecurrentStates& states, const Tensor& dy,
+                       const Tensor& dh, const Tensor& dc, const Tensor& d_projected,
+                       const Tensor& d_product);
 
 }  // namespace pleat::ops

@@ -86,7 +86,7 @@ struct Backward {
   }
 };
 
-/// All elements of a step.
+/// All elements of a step, for a GPU.
 template <class Step>
 struct Elements {
   Step part;
@@ -94,15 +94,6 @@ struct Elements {
   PLEAT_HOST_DEVICE void operator()(int64_t i) const {
     const int64_t row = i / part.rows.width, j = i - row * part.rows.width;
     part(row, j, j + 1);
-  }
-  void run(int64_t first, int64_t last) const {
-    const int64_t width = part.rows.width;
-    while (first < last) {
-      const int64_t row = first / width;
-      const int64_t end = std::min(last, (row + 1) * width);
-      part(row, first - row * width, end - row * width);
-      first = end;
-    }
   }
 };
 
@@ -114,21 +105,25 @@ T* at(const Tensor& x, int64_t t) {
 
 /// Runs the step that make(cell, type) returns.
 template <class Make>
-void run(const RecurrentProblem& p, Device device, const Make& make) {
-  constexpr int64_t grain = 1024;  // fewer elements run in the caller: some 20 operations each
+void run(const RecurrentProblem& p, Device device, const RecurrentPart& part, const Make& make) {
   dispatch_floating(p.op, p.compute, [&](auto type) {
     with_cell(p.cell, [&](auto cell) {
-      for_each_index(p.op, device, p.batch * p.width, Elements<decltype(make(cell, type))>{make(cell, type)},
-                     grain);
+      const auto step = make(cell, type);
+      if (device.is_cuda())
+        for_each_index(p.op, device, p.batch * p.width, Elements<decltype(make(cell, type))>{step});
+      else
+        for (int64_t row = part.row; row < part.row + part.rows; ++row)
+          step(row, part.first, part.first + part.units);
     });
   });
 }
 
 }  // namespace
 
-void forward_elements(const RecurrentProblem& p, int64_t t, const int64_t* lengths, const Tensor& projected,
-                      const Tensor& product, const Tensor& bias, const RecurrentStates& states) {
-  run(p, bias.device(), [&]<class Cell, class T>(Cell, Type<T>) {
+void forward_elements(const RecurrentProblem& p, int64_t t, const RecurrentPart& part, const int64_t* lengths,
+                      const Tensor& projected, const Tensor& product, const Tensor& bias,
+                      const RecurrentStates& states) {
+  run(p, bias.device(), part, [&]<class Cell, class T>(Cell, Type<T>) {
     return Forward<Cell, T>{{p.width, lengths, t},
                             at<T>(states.h, p.before(t)),
                             at<T>(states.c, p.before(t)),
@@ -141,10 +136,11 @@ void forward_elements(const RecurrentProblem& p, int64_t t, const int64_t* lengt
   });
 }
 
-void backward_elements(const RecurrentProblem& p, int64_t t, const int64_t* lengths,
-                       const RecurrentStates& states, const Tensor& dy, const Tensor& dh, const Tensor& dc,
-                       const Tensor& d_projected, const Tensor& d_product) {
-  run(p, dh.device(), [&]<class Cell, class T>(Cell, Type<T>) {
+void backward_elements(const RecurrentProblem& p, int64_t t, const RecurrentPart& part,
+                       const int64_t* lengths, const RecurrentStates& states, const Tensor& dy,
+                       const Tensor& dh, const Tensor& dc, const Tensor& d_projected,
+                       const Tensor& d_product) {
+  run(p, dh.device(), part, [&]<class Cell, class T>(Cell, Type<T>) {
     return Backward<Cell, T>{{p.width, lengths, t},
                              at<T>(states.h, p.before(t)),
                              at<T>(states.c, p.before(t)),

@@ -1,5 +1,6 @@
 #include "pleat/core/parallel/parallel.h"
 
+#include <algorithm>
 #include <atomic>
 #include <cmath>
 #include <limits>
@@ -12,6 +13,7 @@
 #include <immintrin.h>
 #endif
 
+#include "pleat/core/parallel/parallel_steps.h"
 #include "pleat/pleat.h"
 #include "pleat/tests/catch.h"
 
@@ -89,6 +91,50 @@ TEST_CASE("a serial scope keeps its thread's work in the thread", "[core]") {
   bool same = true;
   parallel_for(0, 1000, 1, [&](int64_t, int64_t) { same = same && std::this_thread::get_id() == self; });
   CHECK(same);
+}
+
+TEST_CASE("a chunk of a step is computed once, after all of the step before", "[core]") {
+  for (const int threads : {1, 2, 3, 8}) {
+    const Threads scope(threads);
+    for (const int64_t chunks : {0, 1, 2, 3, 8, 11}) {
+      constexpr int64_t steps = 200;
+      std::atomic<int64_t> ended = 0;
+      std::atomic<bool> in_order = true;
+      std::vector<std::atomic<int>> seen(static_cast<std::size_t>(steps * chunks));
+      parallel_steps(steps, chunks, [&](int64_t step, int64_t chunk) {
+        if (ended < step * chunks || ended >= (step + 1) * chunks) in_order = false;
+        ++seen[static_cast<std::size_t>(step * chunks + chunk)];
+        ++ended;
+      });
+      CHECK(in_order);
+      CHECK(std::all_of(seen.begin(), seen.end(), [](const auto& count) { return count == 1; }));
+    }
+  }
+}
+
+TEST_CASE("steps go on while others keep the pool, and an exception ends them", "[core]") {
+  const Threads scope(3);
+  std::atomic<int64_t> count = 0;
+  std::vector<std::thread> users;
+  for (int u = 0; u < 3; ++u)
+    users.emplace_back([&] {
+      for (int i = 0; i < 100; ++i) parallel_steps(5, 3, [&](int64_t, int64_t) { ++count; });
+    });
+  for (std::thread& user : users) user.join();
+  CHECK(count == 3 * 100 * 5 * 3);
+  parallel_chunks(2, [&](int64_t) { parallel_steps(5, 3, [&](int64_t, int64_t) { ++count; }); });
+  CHECK(count == 3 * 100 * 5 * 3 + 2 * 5 * 3);
+  for (const int64_t where : {0, 1, 2}) {
+    count = 0;
+    const auto failing = [&] {
+      parallel_steps(100, 3, [&](int64_t step, int64_t chunk) {
+        ++count;
+        if (step == 7 && chunk == where) throw std::runtime_error("chunk failed");
+      });
+    };
+    CHECK_THROWS_WITH(failing(), "chunk failed");
+    CHECK(count <= 8 * 3);
+  }
 }
 
 TEST_CASE("the number of threads must make sense", "[core]") {

@@ -3,6 +3,7 @@
 #include "pleat/autograd/autocast.h"
 #include "pleat/autograd/backward.h"
 #include "pleat/core/base/error.h"
+#include "pleat/core/parallel/parallel.h"
 #include "pleat/core/random/random.h"
 #include "pleat/core/tensor/copy.h"
 #include "pleat/core/tensor/create.h"
@@ -85,6 +86,42 @@ TEST_CASE("a sequence beside longer ones gives what it gives alone", "[recurrent
   CHECK(test::relative_error(narrow(narrow(all.output, 1, 1, 1), 0, 0, 2), alone.output) < 1e-14);
   CHECK(test::relative_error(narrow(all.h, 1, 1, 1), alone.h) < 1e-14);
   CHECK(array_equal(narrow(narrow(all.output, 1, 1, 1), 0, 2, 4), zeros({4, 1, 10}, float64)));
+}
+
+TEMPLATE_TEST_CASE("a recurrent network gives the same bits for any number of threads, near float64's",
+                   "[recurrent][cpu]", nn::LSTM, nn::GRU, nn::RNN) {
+  const int before = num_threads();
+  for (const auto& [width, batch, steps] : std::vector<std::array<int64_t, 3>>{
+           {256, 1, 17}, {256, 1, 3}, {192, 3, 9}, {100, 37, 6}, {64, 70, 5}, {33, 2, 40}, {7, 300, 4}}) {
+    CAPTURE(width, batch, steps);
+    manual_seed(3);
+    TestType net{{.input_size = 5, .hidden_size = width}};
+    const Tensor x = randn({steps, batch, 5}).set_requires_grad(true), dy = randn({steps, batch, width});
+    std::vector<Tensor> first;
+    for (const int threads : {1, 2, 3, 5, 16}) {
+      set_num_threads(threads);
+      std::vector<Tensor> of = net.parameters();
+      of.push_back(x);
+      const Tensor y = net(x);
+      std::vector<Tensor> found = grad({y}, of, {dy});
+      found.push_back(y);
+      if (first.empty()) first = found;
+      for (std::size_t i = 0; i < found.size(); ++i) CHECK(array_equal(found[i], first[i]));
+    }
+    // Step by step, which takes no packed matrix.
+    set_num_threads(1);
+    TestType wide = clone(net);
+    wide.to(float64);
+    const Tensor inputs = x.detach().to(float64);
+    RecurrentResult y;
+    std::vector<Tensor> rows;
+    for (int64_t t = 0; t < steps; ++t) {
+      y = wide.forward(narrow(inputs, 0, t, 1), {.h = y.h, .c = y.c});
+      rows.push_back(y.output);
+    }
+    CHECK(test::relative_error(first.back(), cat(rows, 0)) < 1e-5);
+  }
+  set_num_threads(before);
 }
 
 TEST_CASE("layers of a recurrent network drop outputs between them in training only", "[recurrent]") {

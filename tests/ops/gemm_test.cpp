@@ -8,6 +8,7 @@
 #include "pleat/core/base/host_device.h"
 #include "pleat/core/parallel/parallel.h"
 #include "pleat/core/random/random.h"
+#include "pleat/ops/matmul/frozen_linear.h"
 #include "pleat/tests/catch.h"
 #include "pleat/tests/gpu.h"
 #include "pleat/tests/relative_error.h"
@@ -141,6 +142,32 @@ TEST_CASE("gemm of many blocks gives the same bits for few threads, which get fe
       for (const auto& result : results) CHECK(result == results[0]);
     }
   set_num_threads(threads);
+}
+
+TEST_CASE("a packed linear layer agrees with a plain loop, for few rows, too", "[gemm][cpu]") {
+  for (const int64_t m : {1, 2, 3, 4, 5, 9, 130})
+    for (const auto& [n, k] :
+         std::vector<std::pair<int64_t, int64_t>>{{1, 5}, {31, 70}, {64, 3}, {129, 40}, {300, 257}})
+      for (const DType dtype : {float32, float64}) {
+        CAPTURE(m, n, k, dtype);
+        Generator generator(4);
+        const Tensor x = randn({m, k}, {.dtype = dtype}, generator),
+                     w = randn({n, k}, {.dtype = dtype}, generator),
+                     b = randn({n}, {.dtype = dtype}, generator);
+        const ops::ResultFinish finish{.addend = randn({m, n}, {.dtype = dtype}, generator)};
+        const Tensor y = ops::FrozenLinear(w, b).run(x, finish);
+        const auto a = x.to_vector<double>(), rows = w.to_vector<double>(), bias = b.to_vector<double>(),
+                   addend = finish.addend.to_vector<double>();
+        std::vector<double> expected;
+        for (int64_t i = 0; i < m; ++i)
+          for (int64_t j = 0; j < n; ++j) {
+            double sum = bias[static_cast<std::size_t>(j)] + addend[static_cast<std::size_t>(i * n + j)];
+            for (int64_t l = 0; l < k; ++l)
+              sum += a[static_cast<std::size_t>(i * k + l)] * rows[static_cast<std::size_t>(j * k + l)];
+            expected.push_back(sum);
+          }
+        CHECK(test::relative_error(y, expected) < (dtype == float32 ? 1e-6 : 1e-14));
+      }
 }
 
 TEST_CASE("gemm starts from a row or a matrix as from C", "[gemm]") {
