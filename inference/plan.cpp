@@ -15,6 +15,7 @@
 #include "pleat/ops/elementwise/arithmetic.h"
 #include "pleat/ops/elementwise/math.h"
 #include "pleat/ops/matmul/linear_activation.h"
+#include "pleat/ops/recurrent/kernels.h"
 #include "pleat/ops/shape/shape.h"
 
 namespace pleat::inference {
@@ -259,7 +260,16 @@ class Plan::Builder {
         add_linear(*fused, where);
       return;
     }
+    if (is_recurrent(call)) return add_recurrent(call);
     add_call(call, call.inputs, call.outputs, call.where());
+  }
+
+  /// Whether a call is a recurrent layer of known weights that can be packed: x, w_ih, w_hh, b_ih, b_hh, ...
+  bool is_recurrent(const Call& call) const {
+    if (call.function != "recurrent_layer") return false;
+    const Tensor& x = example(call.inputs[0]);
+    return folds(x) && x.device().is_cpu() &&
+           std::all_of(call.inputs.begin() + 1, call.inputs.begin() + 5, [&](int v) { return is_known(v); });
   }
 
   /// A tensor that no change of the network's parameters reaches.
@@ -290,20 +300,49 @@ class Plan::Builder {
   }
 
   void add_linear(const Fused& fused, const std::string& where) {
-    const int given = fused.call->inputs[1];
-    const bool is_state = trace_.values[at(given)].kind == Value::Kind::state &&
-                          fused.weight.impl().id == known_[at(given)].impl().id;
-    const int bias = fused.call->inputs.size() > 2 ? fused.call->inputs[2] : -1;
-    std::shared_ptr<const ops::FrozenLinear> linear;
-    auto& shared =
-        is_state ? linears_[{example(given).impl().id, bias < 0 ? 0 : example(bias).impl().id}] : linear;
-    if (shared == nullptr) shared = std::make_shared<const ops::FrozenLinear>(fused.weight, own(fused.bias));
-    linear = shared;
+    const std::vector<int>& in = fused.call->inputs;
+    const bool is_given = fused.weight.impl().id == known_[at(in[1])].impl().id;
+    const auto linear = is_given ? packed(in[1], in.size() > 2 ? in[2] : -1)
+                                 : std::make_shared<const ops::FrozenLinear>(fused.weight, own(fused.bias));
     add(fused.text + where, {fused.input, fused.addend},
         [linear, x = fused.input, addend = fused.addend, activation = fused.activation,
          y = fused.output](std::vector<Tensor>& values) {
           values[at(y)] = linear->run(values[at(x)], finish_of(values, addend, activation));
         });
+  }
+
+  void add_recurrent(const Call& call) {
+    const std::vector<int>& in = call.inputs;
+    const Options o(trace_, call);
+    const RecurrentOptions options{.cell = static_cast<RecurrentCell>(o.integer("cell")),
+                                   .reverse = o.flag("reverse")};
+    const Tensor w_hh = constant_of(in[2]), b_hh = constant_of(in[4]);
+    add(call.where(), {in[0], in[5], in[6], in[7]},
+        [=, input = packed(in[1], in[3]), state = packed(in[2], -1),
+         outputs = call.outputs](std::vector<Tensor>& values) {
+          const auto value = [&](int v) { return v < 0 ? Tensor() : values[at(v)]; };
+          RecurrentOptions own = options;
+          own.lengths = value(in[7]);
+          RecurrentResult y = ops::recurrent(
+              {input->run(value(in[0]), {}), w_hh, b_hh, value(in[5]), value(in[6])}, own, *state);
+          Tensor* const results[] = {&y.output, &y.h, &y.c};
+          for (std::size_t i = 0; i < outputs.size(); ++i)
+            if (outputs[i] >= 0) values[at(outputs[i])] = std::move(*results[i]);
+        });
+  }
+
+  /// The value of a constant, as `own`.
+  Tensor constant_of(int v) const { return v < 0 ? Tensor() : own(known_[at(v)]); }
+
+  /// A known weight with its bias (-1: none) in panels, which plans share where they are the network's.
+  std::shared_ptr<const ops::FrozenLinear> packed(int weight, int bias) {
+    const auto made = [&] {
+      return std::make_shared<const ops::FrozenLinear>(known_[at(weight)], constant_of(bias));
+    };
+    if (trace_.values[at(weight)].kind != Value::Kind::state) return made();
+    auto& shared = linears_[{example(weight).impl().id, bias < 0 ? 0 : example(bias).impl().id}];
+    if (shared == nullptr) shared = made();
+    return shared;
   }
 
   static ops::ResultFinish finish_of(const std::vector<Tensor>& values, int addend,

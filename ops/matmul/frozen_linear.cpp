@@ -45,6 +45,7 @@ class FrozenLinear::PackedAs : public Packed {
     gemm(product, panels_);
     return y;
   }
+  const ColumnPanels<T>& panels() const { return panels_; }
 
  private:
   struct FinishRows : Finish<T> {
@@ -85,5 +86,12 @@ Tensor FrozenLinear::run(const Tensor& x, const ResultFinish& finish) const {
   const RecordOp range("linear", x);
   return packed_->run(x, finish);
 }
+
+template <class T>
+const ColumnPanels<T>& FrozenLinear::panels() const {
+  return static_cast<const PackedAs<T>&>(*packed_).panels();
+}
+template const ColumnPanels<float>& FrozenLinear::panels() const;
+template const ColumnPanels<double>& FrozenLinear::panels() const;
 
 }  // namespace pleat::ops

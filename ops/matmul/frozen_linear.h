@@ -8,6 +8,9 @@
 
 namespace pleat::ops {
 
+template <class T>
+class ColumnPanels;
+
 /// linear with a weight [out, in] that no longer changes, float32 or float64 on the CPU: packed once, to be
 /// run many times, off the tape, by several threads at once.
 class FrozenLinear {
@@ -19,6 +22,10 @@ class FrozenLinear {
 
   /// f(x weight^T + bias + addend) of x [..., in] of the same type, a new tensor.
   Tensor run(const Tensor& x, const ResultFinish& finish) const;
+
+  /// The weight, in panels; T is its type.
+  template <class T>
+  const ColumnPanels<T>& panels() const;
 
  private:
   class Packed;

@@ -37,10 +37,12 @@ template <class T>
 class StepProducts {
  public:
   /// The matrix is [width, gates], or the transpose of one that is row-major.
-  StepProducts(const RecurrentProblem& p, const Tensor& matrix) : p_(p), matrix_(matrix) {
+  StepProducts(const RecurrentProblem& p, const Tensor& matrix, const FrozenLinear* packed = nullptr)
+      : p_(p), matrix_(matrix) {
     // Of one row a product takes little longer from where the matrix lies.
     const int64_t fewest_steps = p.batch == 1 ? 16 : 4;
-    if (matrix.device().is_cuda() || p.steps < fewest_steps || p.batch == 0 || matrix.numel() == 0) return;
+    const bool pays = packed != nullptr || p.steps >= fewest_steps;
+    if (matrix.device().is_cuda() || !pays || p.batch == 0 || matrix.numel() == 0) return;
     const bool is_transposed = matrix.strides()[1] != 1;
     product_ = {.m = p.batch,
                 .n = matrix.size(1),
@@ -106,7 +108,8 @@ class Parts {
 
 }  // namespace
 
-RecurrentStates recurrent_forward(const RecurrentProblem& p, const RecurrentOperands& operands, bool keep) {
+RecurrentStates recurrent_forward(const RecurrentProblem& p, const RecurrentOperands& operands, bool keep,
+                                  const FrozenLinear* packed) {
   const NoGrad off_the_tape;
   const auto& [projected, w_hh, b_hh, h, c] = operands;
   const Device device = projected.device();
@@ -122,7 +125,7 @@ RecurrentStates recurrent_forward(const RecurrentProblem& p, const RecurrentOper
   std::optional<HostArray<int64_t>> lengths;
   if (!p.lengths.empty()) lengths.emplace(p.lengths, device);
   dispatch_floating(p.op, p.compute, [&]<class T>(Type<T>) {
-    const StepProducts<T> products(p, weight);
+    const StepProducts<T> products(p, weight, packed);
     const int64_t gates = w_hh.size(0) / p.width;
     const Parts parts(p, device, gates, panel_columns<T>);
     const auto elements = [&](int64_t t, const RecurrentPart& part) {

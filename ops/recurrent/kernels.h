@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "pleat/core/tensor/tensor.h"
+#include "pleat/ops/matmul/frozen_linear.h"
 #include "pleat/ops/recurrent/recurrent.h"
 
 /// One layer of a recurrent network in one direction, over all steps of its sequences; off the tape.
@@ -39,7 +40,13 @@ struct RecurrentStates {
   Tensor c;     ///< the same, for lstm
   Tensor kept;  ///< [L, N, K H]: for backward; undefined unless `keep`
 };
-RecurrentStates recurrent_forward(const RecurrentProblem& p, const RecurrentOperands& x, bool keep);
+/// `packed`: w_hh, if it is packed already.
+RecurrentStates recurrent_forward(const RecurrentProblem& p, const RecurrentOperands& x, bool keep,
+                                  const FrozenLinear* packed = nullptr);
+
+/// `recurrent` off the tape of float32 or float64 on the CPU, with its w_hh packed.
+RecurrentResult recurrent(const RecurrentOperands& x, const RecurrentOptions& options,
+                          const FrozenLinear& packed);
 
 /// In the type computed in, from the gradients of the outputs [L, N, H] and of the last states [N, H].
 RecurrentOperands recurrent_backward(const RecurrentProblem& p, const Tensor& dy, const Tensor& dh,

@@ -7,6 +7,7 @@
 #include "pleat/autograd/call.h"
 #include "pleat/autograd/copy.h"
 #include "pleat/autograd/grad_mode.h"
+#include "pleat/core/base/record_function.h"
 #include "pleat/core/tensor/copy.h"
 #include "pleat/core/tensor/create.h"
 #include "pleat/ops/elementwise/activation.h"
@@ -139,30 +140,46 @@ Grads recorded_backward(const Problem& p, Operands x, const Grads& dys, const Ne
   return gradients;
 }
 
+const char* name(RecurrentCell cell) {
+  return cell == RecurrentCell::lstm ? "lstm" : cell == RecurrentCell::gru ? "gru" : "rnn";
+}
+
+/// What the states are of to the caller. The output may be a part of them.
+RecurrentResult result_of(const Problem& p, const ops::RecurrentStates& states, DType dtype) {
+  const NoGrad off_the_tape;
+  const auto last = [&](const Tensor& all) {
+    return all.defined() ? ops::cast(ops::copy(select(all, 0, p.last_state())), dtype) : Tensor();
+  };
+  Tensor output = narrow(states.h, 0, p.reverse ? 0 : 1, p.steps);
+  if (!p.lengths.empty()) output = where(steps_within(p, output.device()), output, 0);
+  return {ops::cast(output, dtype), last(states.h), last(states.c)};
+}
+
 }  // namespace
+
+namespace ops {
+RecurrentResult recurrent(const RecurrentOperands& x, const RecurrentOptions& options,
+                          const FrozenLinear& packed) {
+  const RecordOp range(name(options.cell), x[0]);
+  const Problem p = checked(name(options.cell), x, options);
+  return result_of(p, recurrent_forward(p, x, false, &packed), x[0].dtype());
+}
+}  // namespace ops
 
 RecurrentResult recurrent(const Tensor& projected, const Tensor& w_hh, const Tensor& b_hh, const Tensor& h,
                           const Tensor& c, const RecurrentOptions& options) {
-  const char* const op = options.cell == RecurrentCell::lstm  ? "lstm"
-                         : options.cell == RecurrentCell::gru ? "gru"
-                                                              : "rnn";
+  const char* const op = name(options.cell);
   const Operands x = autocast_to_half(projected, w_hh, b_hh, h, c);
   const Call call(op, {x[0], x[1], x[2], x[3], x[4]});
   const Problem p = checked(op, x, options);
   const bool keep = autograd::anything_to_record({x[0], x[1], x[2], x[3], x[4]});
   const ops::RecurrentStates states = ops::recurrent_forward(p, x, keep);
-  const DType dtype = x[0].dtype();
-  const auto last = [&](const Tensor& all) {
-    return ops::cast(ops::copy(no_grad([&] { return select(all, 0, p.last_state()); })), dtype);
-  };
-  Tensor output = no_grad([&] { return narrow(states.h, 0, p.reverse ? 0 : 1, p.steps); });
-  if (!p.lengths.empty()) output = where(steps_within(p, projected.device()), output, 0);
-  std::vector<Tensor> results{ops::cast(output, dtype), last(states.h)};
-  if (states.c.defined()) results.push_back(last(states.c));
+  const RecurrentResult y = result_of(p, states, x[0].dtype());
+  std::vector<Tensor> results{y.output, y.h};
+  if (y.c.defined()) results.push_back(y.c);
   std::array<Saved, 5> kept;
   for (std::size_t i = 0; i < x.size(); ++i) kept[i] = saved(x[i]);
   Derivative derivative{{x.begin(), x.end()},
-                        // The output may be a part of the states.
                         [p, kept, h_states = saved(states.h), c_states = states.c, gates = states.kept](
                             const Grads& dys, const Needs& needs) -> Grads {
                           const Operands operands{*kept[0], *kept[1], *kept[2], *kept[3], *kept[4]};
