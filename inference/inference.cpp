@@ -105,7 +105,7 @@ struct Inference::State {
       const onnx::Trace trace = trace_for(inputs);
       check<ValueError>(!trace.reads_numbers,
                         "it reads elements of a tensor (item(), to_vector()), by which it may decide");
-      made->plan = std::make_shared<const inference::Plan>(trace, options.measure, linears);
+      made->plan = std::make_shared<const inference::Plan>(trace, options.measure, shared);
     } catch (const Error& error) {
       made->reason = error.what();
       const std::string_view traced_by = "export_onnx: ";
@@ -156,7 +156,7 @@ struct Inference::State {
   std::vector<std::shared_ptr<Known>> all;
   std::vector<std::pair<Key, onnx::Plan>> traced;
   uint64_t calls = 0;
-  inference::SharedLinears linears;
+  SharedBlocks shared;
 };
 
 Inference::Inference(nn::Module& net, const Tensor& example, const InferenceOptions& options)

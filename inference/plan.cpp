@@ -78,11 +78,11 @@ Affine affine_of(const Options& o, const std::vector<const Tensor*>& in) {
 
 class Plan::Builder {
  public:
-  Builder(Plan& plan, const onnx::Trace& trace, bool measured, SharedLinears& linears)
+  Builder(Plan& plan, const onnx::Trace& trace, bool measured, SharedBlocks& shared)
       : plan_(plan),
         trace_(trace),
         measured_(measured),
-        linears_(linears),
+        shared_(shared),
         known_(trace.values.size()),
         readers_(trace.values.size()),
         made_by_(trace.values.size(), -1),
@@ -278,7 +278,7 @@ class Plan::Builder {
         t.defined() && std::any_of(trace_.values.begin(), trace_.values.end(), [&](const Value& value) {
           return value.kind == Value::Kind::state && value.tensor.impl().storage == t.impl().storage;
         });
-    return is_parameter ? ops::copy(t) : t;
+    return is_parameter ? shared_.of(ops::copy(t)) : t;
   }
 
   /// A new value that is known.
@@ -291,7 +291,7 @@ class Plan::Builder {
   void add_conv(const Fused& fused, const std::string& where) {
     const auto conv = std::make_shared<const ops::FrozenConv>(
         example(fused.input).shape(), own(fused.weight), own(fused.bias),
-        conv_options(Options(trace_, *fused.call)), measured_);
+        conv_options(Options(trace_, *fused.call)), measured_, shared_);
     add(fused.text + where + ": " + std::string(conv->implementation()), {fused.input, fused.addend},
         [conv, x = fused.input, addend = fused.addend, activation = fused.activation,
          y = fused.output](std::vector<Tensor>& values) {
@@ -300,13 +300,9 @@ class Plan::Builder {
   }
 
   void add_linear(const Fused& fused, const std::string& where) {
-    const std::vector<int>& in = fused.call->inputs;
-    const bool is_given = fused.weight.impl().id == known_[at(in[1])].impl().id;
-    const auto linear = is_given ? packed(in[1], in.size() > 2 ? in[2] : -1)
-                                 : std::make_shared<const ops::FrozenLinear>(fused.weight, own(fused.bias));
     add(fused.text + where, {fused.input, fused.addend},
-        [linear, x = fused.input, addend = fused.addend, activation = fused.activation,
-         y = fused.output](std::vector<Tensor>& values) {
+        [linear = packed(fused.weight, fused.bias), x = fused.input, addend = fused.addend,
+         activation = fused.activation, y = fused.output](std::vector<Tensor>& values) {
           values[at(y)] = linear->run(values[at(x)], finish_of(values, addend, activation));
         });
   }
@@ -316,10 +312,10 @@ class Plan::Builder {
     const Options o(trace_, call);
     const RecurrentOptions options{.cell = static_cast<RecurrentCell>(o.integer("cell")),
                                    .reverse = o.flag("reverse")};
-    const Tensor w_hh = constant_of(in[2]), b_hh = constant_of(in[4]);
+    const auto known = [&](std::size_t i) { return in[i] < 0 ? Tensor() : known_[at(in[i])]; };
     add(call.where(), {in[0], in[5], in[6], in[7]},
-        [=, input = packed(in[1], in[3]), state = packed(in[2], -1),
-         outputs = call.outputs](std::vector<Tensor>& values) {
+        [=, w_hh = own(known(2)), b_hh = own(known(4)), input = packed(known(1), known(3)),
+         state = packed(known(2), {}), outputs = call.outputs](std::vector<Tensor>& values) {
           const auto value = [&](int v) { return v < 0 ? Tensor() : values[at(v)]; };
           RecurrentOptions own = options;
           own.lengths = value(in[7]);
@@ -331,18 +327,9 @@ class Plan::Builder {
         });
   }
 
-  /// The value of a constant, as `own`.
-  Tensor constant_of(int v) const { return v < 0 ? Tensor() : own(known_[at(v)]); }
-
-  /// A known weight with its bias (-1: none) in panels, which plans share where they are the network's.
-  std::shared_ptr<const ops::FrozenLinear> packed(int weight, int bias) {
-    const auto made = [&] {
-      return std::make_shared<const ops::FrozenLinear>(known_[at(weight)], constant_of(bias));
-    };
-    if (trace_.values[at(weight)].kind != Value::Kind::state) return made();
-    auto& shared = linears_[{example(weight).impl().id, bias < 0 ? 0 : example(bias).impl().id}];
-    if (shared == nullptr) shared = made();
-    return shared;
+  /// A weight and its bias in panels.
+  std::shared_ptr<const ops::FrozenLinear> packed(const Tensor& weight, const Tensor& bias) const {
+    return std::make_shared<const ops::FrozenLinear>(weight, own(bias), shared_);
   }
 
   static ops::ResultFinish finish_of(const std::vector<Tensor>& values, int addend,
@@ -395,7 +382,7 @@ class Plan::Builder {
   Plan& plan_;
   const onnx::Trace& trace_;
   bool measured_;
-  SharedLinears& linears_;
+  SharedBlocks& shared_;
   std::vector<Tensor> known_;                ///< by value, where it is constant
   std::vector<std::vector<int>> readers_;    ///< of each value: the calls, and `beyond`
   std::vector<int> made_by_;                 ///< of each value: the call
@@ -404,8 +391,8 @@ class Plan::Builder {
   std::unordered_map<int, std::size_t> last_step_;
 };
 
-Plan::Plan(const onnx::Trace& trace, bool measured, SharedLinears& linears) {
-  Builder(*this, trace, measured, linears).build();
+Plan::Plan(const onnx::Trace& trace, bool measured, SharedBlocks& shared) {
+  Builder(*this, trace, measured, shared).build();
 }
 
 std::vector<Tensor> Plan::run(const std::vector<Tensor>& inputs) const {

@@ -2,25 +2,20 @@
 #pragma once
 
 #include <functional>
-#include <map>
 #include <memory>
 #include <string>
-#include <utility>
 #include <vector>
 
+#include "pleat/core/tensor/shared_blocks.h"
 #include "pleat/onnx/trace.h"
-#include "pleat/ops/matmul/frozen_linear.h"
 
 namespace pleat::inference {
-
-/// Packed weights that do not depend on a plan's shapes, by the ids of weight and bias.
-using SharedLinears = std::map<std::pair<uint64_t, uint64_t>, std::shared_ptr<const ops::FrozenLinear>>;
 
 /// The calls of a trace as they are made again.
 class Plan {
  public:
-  /// Throws ValueError for a call that cannot be made again.
-  Plan(const onnx::Trace& trace, bool measured, SharedLinears& linears);
+  /// Weights are of `shared`. Throws ValueError for a call that cannot be made again.
+  Plan(const onnx::Trace& trace, bool measured, SharedBlocks& shared);
 
   std::vector<Tensor> run(const std::vector<Tensor>& inputs) const;
   /// A line for each call.

@@ -31,12 +31,13 @@ void finish_all(const ResultFinish& finish, const Tensor& y) {
 
 }  // namespace
 
-FrozenConv::Way::Way(const ConvCall& call, std::shared_ptr<const ConvImplementation> chosen)
+FrozenConv::Way::Way(const ConvCall& call, std::shared_ptr<const ConvImplementation> chosen,
+                     SharedBlocks& shared)
     : implementation(std::move(chosen)),
       as(call.problem, *implementation),
-      weight(as.weight(call.w)),
+      weight(shared.of(as.weight(call.w))),
       bias(as.bias(call.bias)),
-      prepared(implementation->prepare(as.problem, weight)) {
+      prepared(implementation->prepare(as.problem, weight, shared)) {
   if (prepared != nullptr) weight = {};  // which that holds, if it reads it
 }
 
@@ -63,7 +64,7 @@ Tensor FrozenConv::Way::run(const Tensor& x, const ResultFinish& finish, const C
 }
 
 FrozenConv::FrozenConv(const Shape& input, const Tensor& weight, const Tensor& bias,
-                       const ConvOptions& options, bool measured) {
+                       const ConvOptions& options, bool measured, SharedBlocks& shared) {
   Generator generator(1);
   const Tensor noise =
       to_format(randn(input, {.dtype = weight.dtype(), .device = weight.device()}, generator),
@@ -72,7 +73,7 @@ FrozenConv::FrozenConv(const Shape& input, const Tensor& weight, const Tensor& b
   op_ = call.op;
   problem_ = call.problem;
   if (!measured || !call.requested.empty()) {
-    way_ = std::make_shared<Way>(call, call.implementation(call.requested));
+    way_ = std::make_shared<Way>(call, call.implementation(call.requested), shared);
     return;
   }
   // What costs several times the least by its own estimate is not the fastest.
@@ -88,7 +89,7 @@ FrozenConv::FrozenConv(const Shape& input, const Tensor& weight, const Tensor& b
   std::vector<Candidate> candidates;
   for (const auto& implementation : all) {
     if (implementation->cost(problem_, ConvPass::forward) > too_much * least) continue;
-    Way way(call, implementation);
+    Way way(call, implementation, shared);
     for (const bool alone : {true, false}) {
       if (!alone && flops() < shared_at_least) continue;
       way.alone = alone;

@@ -4,6 +4,7 @@
 #include <memory>
 #include <string_view>
 
+#include "pleat/core/tensor/shared_blocks.h"
 #include "pleat/ops/conv/call.h"
 #include "pleat/ops/matmul/result_finish.h"
 
@@ -15,9 +16,9 @@ class FrozenConv {
  public:
   /// Of inputs in this shape, with a batch, of the weight's type and on its device. `measured`: all
   /// implementations that could be the fastest are timed on noise; else the one that says that it costs least
-  /// is taken. Throws as conv1d ... 3d.
+  /// is taken. Weights are of `shared`. Throws as conv1d ... 3d.
   FrozenConv(const Shape& input, const Tensor& weight, const Tensor& bias, const ConvOptions& options,
-             bool measured);
+             bool measured, SharedBlocks& shared);
 
   /// f(conv(x) + addend), a new tensor. The addend lies as the result does, or is converted.
   Tensor run(const Tensor& x, const ResultFinish& finish) const;
@@ -28,7 +29,7 @@ class FrozenConv {
  private:
   /// An implementation with the weights as it takes them.
   struct Way {
-    Way(const ConvCall& call, std::shared_ptr<const ConvImplementation> chosen);
+    Way(const ConvCall& call, std::shared_ptr<const ConvImplementation> chosen, SharedBlocks& shared);
     Tensor run(const Tensor& x, const ResultFinish& finish, const ConvProblem& problem) const;
 
     std::shared_ptr<const ConvImplementation> implementation;

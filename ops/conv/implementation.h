@@ -8,10 +8,14 @@
 #include "pleat/ops/conv/problem.h"
 #include "pleat/ops/implementations.h"
 
+namespace pleat {
+class SharedBlocks;  // core/tensor/shared_blocks.h
+}
+
 namespace pleat::ops {
 
 struct ResultFinish;  // ops/matmul/result_finish.h
-struct ConvFusion;  // ops/conv/fusion.h
+struct ConvFusion;    // ops/conv/fusion.h
 
 enum class ConvPass : unsigned char { forward, backward_input, backward_weight };
 
@@ -36,7 +40,8 @@ class PreparedConv {
   virtual ~PreparedConv() = default;
   /// y from x and bias (undefined: none), as in ConvImplementation::forward, then finished. Threads may call
   /// it at once.
-  virtual void run(const Tensor& x, const Tensor& bias, const Tensor& y, const ResultFinish& finish) const = 0;
+  virtual void run(const Tensor& x, const Tensor& bias, const Tensor& y,
+                   const ResultFinish& finish) const = 0;
 };
 
 /// One way to compute a convolution.
@@ -72,9 +77,10 @@ class ConvImplementation : public Implementation<ConvProblem, ConvPass> {
                              const Tensor& /*bias*/, const Tensor& /*y*/, ConvFusion&) const {
     return false;
   }
-  /// Holds w, and lives no longer than the implementation. Null: it has no more to do in advance than
-  /// `forward`.
-  virtual std::unique_ptr<PreparedConv> prepare(const ConvProblem&, const Tensor& /*w*/) const {
+  /// Holds w, and lives no longer than the implementation; what is made of w is one of `shared`. Null: it has
+  /// no more to do in advance than `forward`.
+  virtual std::unique_ptr<PreparedConv> prepare(const ConvProblem&, const Tensor& /*w*/,
+                                                SharedBlocks& /*shared*/) const {
     return nullptr;
   }
   /// dx from dy and w.

@@ -22,9 +22,10 @@ Tensor dense(const Tensor& t) { return t.defined() ? to_format(t, MemoryFormat::
 template <class T>
 class FrozenLinear::PackedAs : public Packed {
  public:
-  PackedAs(const Tensor& weight, const Tensor& bias)
+  PackedAs(const Tensor& weight, const Tensor& bias, SharedBlocks& shared)
       : bias_(dense(bias)), product_(product_of(dense(weight))), panels_(product_) {
     panels_.pack(product_, 0, panels_.count());
+    panels_.share(shared);
     product_.b = nullptr;
     if (bias_.defined()) product_.start = bias_.data<T>();
   }
@@ -73,11 +74,11 @@ class FrozenLinear::PackedAs : public Packed {
   ColumnPanels<T> panels_;
 };
 
-FrozenLinear::FrozenLinear(const Tensor& weight, const Tensor& bias) {
+FrozenLinear::FrozenLinear(const Tensor& weight, const Tensor& bias, SharedBlocks& shared) {
   if (weight.dtype() == float64)
-    packed_ = std::make_unique<PackedAs<double>>(weight, bias);
+    packed_ = std::make_unique<PackedAs<double>>(weight, bias, shared);
   else
-    packed_ = std::make_unique<PackedAs<float>>(weight, bias);
+    packed_ = std::make_unique<PackedAs<float>>(weight, bias, shared);
 }
 FrozenLinear::~FrozenLinear() = default;
 FrozenLinear::FrozenLinear(FrozenLinear&&) noexcept = default;

@@ -3,6 +3,7 @@
 
 #include <memory>
 
+#include "pleat/core/tensor/shared_blocks.h"
 #include "pleat/core/tensor/tensor.h"
 #include "pleat/ops/matmul/result_finish.h"
 
@@ -15,8 +16,8 @@ class ColumnPanels;
 /// run many times, off the tape, by several threads at once.
 class FrozenLinear {
  public:
-  /// The bias [out] may be undefined.
-  FrozenLinear(const Tensor& weight, const Tensor& bias);
+  /// The bias [out] may be undefined. The panels are of `shared`.
+  FrozenLinear(const Tensor& weight, const Tensor& bias, SharedBlocks& shared);
   ~FrozenLinear();
   FrozenLinear(FrozenLinear&&) noexcept;
 

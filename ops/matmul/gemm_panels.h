@@ -8,6 +8,7 @@
 #include "pleat/core/base/checked_math.h"
 #include "pleat/core/base/simd.h"
 #include "pleat/core/memory/allocate_array.h"
+#include "pleat/core/tensor/shared_blocks.h"
 #include "pleat/core/tensor/transpose.h"
 #include "pleat/ops/matmul/gemm.h"
 #include "pleat/ops/matmul/tile_product.h"
@@ -110,6 +111,12 @@ class ColumnPanels {
         k_(p.k),
         data_(allocate_array<T>(count_ * panel_columns<T> * k_)) {}
   int64_t count() const { return count_; }
+  /// Takes the panels, when all are packed, from `shared`.
+  void share(SharedBlocks& shared) {
+    const std::shared_ptr<std::byte> bytes(data_, reinterpret_cast<std::byte*>(data_.get()));
+    const auto block = shared.of(bytes, count_ * panel_columns<T> * k_ * static_cast<int64_t>(sizeof(T)));
+    data_ = {block, reinterpret_cast<T*>(block.get())};
+  }
   /// From a column on, the first one of a panel.
   T* from(int64_t column) const { return data_.get() + column * k_; }
   /// Copies those from `first` on, `panels` of them or as many as there are.

@@ -192,6 +192,18 @@ TEST_CASE("Inference: what a plan cannot follow runs as it is", "[inference][cpu
   for (const int64_t batch : {1, 2, 3, 4, 9}) CHECK(engine.difference({randn({batch, 3})}) == 0);
 }
 
+TEST_CASE("Inference: plans for other batches share weights", "[inference][cpu]") {
+  nn::Sequential net;
+  for (int layer = 0; layer < 4; ++layer)
+    net.add(nn::Conv2d{{.in_channels = 256, .out_channels = 256, .kernel_size = 1}});
+  const Inference engine(net, randn({1, 256, 4, 4}), {.measure = false});
+  (void)engine(randn({3, 256, 4, 4}));
+  const int64_t before = allocator_statistics().allocated;
+  (void)engine(randn({2, 256, 4, 4}));
+  const int64_t weights = 4 * 256 * 256 * 4;
+  CHECK(allocator_statistics().allocated - before < weights / 4);
+}
+
 TEST_CASE("Inference: threads call one engine at once", "[inference][cpu]") {
   auto net = trained(models::mobilenet_v2({.num_classes = 10}));
   const Inference engine(net, randn({1, 3, 32, 32}), {.measure = false});

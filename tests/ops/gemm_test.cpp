@@ -145,6 +145,7 @@ TEST_CASE("gemm of many blocks gives the same bits for few threads, which get fe
 }
 
 TEST_CASE("a packed linear layer agrees with a plain loop, for few rows, too", "[gemm][cpu]") {
+  SharedBlocks shared;
   for (const int64_t m : {1, 2, 3, 4, 5, 9, 130})
     for (const auto& [n, k] :
          std::vector<std::pair<int64_t, int64_t>>{{1, 5}, {31, 70}, {64, 3}, {129, 40}, {300, 257}})
@@ -155,7 +156,7 @@ TEST_CASE("a packed linear layer agrees with a plain loop, for few rows, too", "
                      w = randn({n, k}, {.dtype = dtype}, generator),
                      b = randn({n}, {.dtype = dtype}, generator);
         const ops::ResultFinish finish{.addend = randn({m, n}, {.dtype = dtype}, generator)};
-        const Tensor y = ops::FrozenLinear(w, b).run(x, finish);
+        const Tensor y = ops::FrozenLinear(w, b, shared).run(x, finish);
         const auto a = x.to_vector<double>(), rows = w.to_vector<double>(), bias = b.to_vector<double>(),
                    addend = finish.addend.to_vector<double>();
         std::vector<double> expected;

@@ -81,9 +81,10 @@ class DirectConv : public ConvImplementation {
     return fusion.moments.has_value();
   }
 
-  std::unique_ptr<PreparedConv> prepare(const ConvProblem& p, const Tensor& w) const override {
+  std::unique_ptr<PreparedConv> prepare(const ConvProblem& p, const Tensor& w,
+                                        SharedBlocks& shared) const override {
     std::unique_ptr<PreparedConv> prepared;
-    by_type(p, [&]<class T>(Type<T>) { prepared = std::make_unique<Prepared<T>>(p, w); });
+    by_type(p, [&]<class T>(Type<T>) { prepared = std::make_unique<Prepared<T>>(p, w, shared); });
     return prepared;
   }
 
@@ -125,7 +126,8 @@ class DirectConv : public ConvImplementation {
   template <class T>
   class Prepared : public PreparedConv {
    public:
-    Prepared(const ConvProblem& p, const Tensor& w) : tasks_(forward_tasks(p, w.data<T>())) {}
+    Prepared(const ConvProblem& p, const Tensor& w, SharedBlocks& shared)
+        : tasks_(forward_tasks(p, w.data<T>(), &shared)) {}
     void run(const Tensor& x, const Tensor& bias, const Tensor& y,
              const ResultFinish& finish) const override {
       run_tasks(tasks_, operands_of<T>(x, bias, y, {.finish = RowFinish<T>(finish)}));
@@ -136,9 +138,9 @@ class DirectConv : public ConvImplementation {
   };
 
   template <class T>
-  static GatherTasks<T> forward_tasks(const ConvProblem& p, const T* w) {
+  static GatherTasks<T> forward_tasks(const ConvProblem& p, const T* w, SharedBlocks* shared = nullptr) {
     const Gather gather = forward_gather(p);
-    return kernel_for<T>(gather).tasks(gather, forward_weights(gather, p, w));
+    return kernel_for<T>(gather).tasks(gather, forward_weights(gather, p, w, shared));
   }
   template <class T>
   static GatherOperands<T> operands_of(const Tensor& x, const Tensor& bias, const Tensor& y,

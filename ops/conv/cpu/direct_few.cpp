@@ -43,7 +43,8 @@ struct FewChannels {
 template <class T>
 std::shared_ptr<std::byte> pack_rows(const Gather& gather, const GatherWeights<T>& weights,
                                      const FewChannels<T>& few) {
-  auto memory = scratch<T>(gather.groups * gather.taps() * few.read * few.sums);
+  const int64_t elements = gather.groups * gather.taps() * few.read * few.sums;
+  const auto memory = scratch<T>(elements);
   T* out = elements_of<T>(memory);
   for (int64_t i = 0; i < gather.groups * gather.taps(); ++i) {
     const T* from = weights.data + i / gather.taps() * weights.group +
@@ -55,7 +56,7 @@ std::shared_ptr<std::byte> pack_rows(const Gather& gather, const GatherWeights<T
                        ? from[c * weights.source + k * weights.result]
                        : T(0);
   }
-  return memory;
+  return weights.packed(memory, elements);
 }
 
 /// Lane i of the result is the sum of vector i's lanes.

@@ -223,7 +223,8 @@ inline Tile next_tile(const int64_t* bases, std::size_t count, const std::vector
 /// Weights as [taps in the gather's order][channel of a group's source][result channels].
 template <class T>
 std::shared_ptr<std::byte> pack_lanes(const Gather& gather, const GatherWeights<T>& weights) {
-  auto memory = scratch<T>(gather.depth() * gather.result_pitch());
+  const int64_t elements = gather.depth() * gather.result_pitch();
+  const auto memory = scratch<T>(elements);
   const auto taps = static_cast<int64_t>(weights.taps.size());
   // Some groups at a time, whose weights stay in the first-level cache for all taps.
   parallel_for(
@@ -244,7 +245,7 @@ std::shared_ptr<std::byte> pack_lanes(const Gather& gather, const GatherWeights<
                 to[g * gather.result_channels + k] = from[g * weights.group + k * weights.result];
           }
       });
-  return memory;
+  return weights.packed(memory, elements);
 }
 
 }  // namespace pleat::ops::direct_lanes

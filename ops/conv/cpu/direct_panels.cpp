@@ -97,7 +97,8 @@ std::shared_ptr<std::byte> pack_panels(const Gather& gather, const GatherWeights
                                        const ChannelBlocks<T>& blocks) {
   const Panels<T> panels(gather.result_channels);
   const auto taps = static_cast<int64_t>(weights.taps.size());
-  auto memory = scratch<T>(gather.groups * panels.padded() * gather.depth());
+  const int64_t elements = gather.groups * panels.padded() * gather.depth();
+  const auto memory = scratch<T>(elements);
   // `count` source channels of a block from `first` on, for one tap and one panel of all groups' panels.
   const auto pack = [&, all = elements_of<T>(memory)](int64_t first, int64_t count, int64_t tap,
                                                       int64_t index) {
@@ -134,7 +135,7 @@ std::shared_ptr<std::byte> pack_panels(const Gather& gather, const GatherWeights
       for (int64_t tap = 0; tap < taps; ++tap)
         for (int64_t panel = 0; panel < all_panels; ++panel) pack(first, count, tap, panel);
     });
-  return memory;
+  return weights.packed(memory, elements);
 }
 
 /// Memory that will be read soon, of which each product of a tile brings the next `step` elements nearer.

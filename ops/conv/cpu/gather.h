@@ -10,6 +10,7 @@
 
 #include "pleat/core/base/checked_math.h"
 #include "pleat/core/base/small_vector.h"
+#include "pleat/core/tensor/shared_blocks.h"
 #include "pleat/ops/conv/problem.h"
 
 /// A convolution as a gather: every output pixel sums weighted input pixels at fixed offsets. Forward is one
@@ -122,12 +123,20 @@ struct GatherWeights {
   int64_t source;  ///< channels; this distance or the next is 1
   int64_t result;
   int64_t group;
+  SharedBlocks* shared = nullptr;  ///< of packed weights that are kept
+
+  /// Packed weights, to be kept.
+  std::shared_ptr<std::byte> packed(std::shared_ptr<std::byte> memory, int64_t elements) const {
+    if (shared == nullptr) return memory;
+    return shared->of(memory, elements * static_cast<int64_t>(sizeof(T)));
+  }
 };
 
 /// Those of w [K, taps, C/g] for the forward gather, and for one of those of backward_input.
 template <class T>
-GatherWeights<T> forward_weights(const Gather& gather, const ConvProblem& p, const T* w) {
-  return {w, kernel_taps(gather, p.kernel), p.group_in(), 1, p.depth(), p.group_out() * p.depth()};
+GatherWeights<T> forward_weights(const Gather& gather, const ConvProblem& p, const T* w,
+                                 SharedBlocks* shared = nullptr) {
+  return {w, kernel_taps(gather, p.kernel), p.group_in(), 1, p.depth(), p.group_out() * p.depth(), shared};
 }
 template <class T>
 GatherWeights<T> backward_input_weights(const Gather& gather, const ConvProblem& p, const T* w) {

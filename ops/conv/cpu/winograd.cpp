@@ -146,10 +146,11 @@ class WinogradConv : public ConvImplementation {
     return true;
   }
 
-  std::unique_ptr<PreparedConv> prepare(const ConvProblem& p, const Tensor& w) const override {
+  std::unique_ptr<PreparedConv> prepare(const ConvProblem& p, const Tensor& w,
+                                        SharedBlocks& shared) const override {
     std::unique_ptr<PreparedConv> prepared;
     by_type(p, [&]<class T>(Type<T>) {
-      prepared = std::make_unique<Prepared<T>>(p, tile(p, ConvPass::forward), w);
+      prepared = std::make_unique<Prepared<T>>(p, tile(p, ConvPass::forward), w, shared);
     });
     return prepared;
   }
@@ -180,13 +181,13 @@ class WinogradConv : public ConvImplementation {
   template <class T>
   class Prepared : public PreparedConv {
    public:
-    Prepared(const ConvProblem& p, int m, const Tensor& w)
+    Prepared(const ConvProblem& p, int m, const Tensor& w, SharedBlocks& shared)
         : gather_(forward_gather(p)),
           kernels_(*winograd::find_kernels(p)),
           m_(m),
           held_(w),
-          weights_(
-              winograd::transform_weights(gather_, kernels_, m, forward_weights(gather_, p, w.data<T>()))) {}
+          weights_(winograd::transform_weights(gather_, kernels_, m,
+                                               forward_weights(gather_, p, w.data<T>(), &shared))) {}
     void run(const Tensor& x, const Tensor& bias, const Tensor& y,
              const ResultFinish& finish) const override {
       winograd::multiply<T>(gather_, kernels_, m_, ConvSource<T>(x), weights_,

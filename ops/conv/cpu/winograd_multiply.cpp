@@ -398,7 +398,8 @@ void write_results(const MultiplyPlan<T>& plan, int64_t begin, int64_t columns, 
 template <class T, int ma, int mb, int r>
 TransformedWeights<T> transform_weights(const Gather& g, const Kernels& kernels, const GatherWeights<T>& w) {
   const MultiplyPlan<T> plan(g, kernels, mb);
-  const auto weights = scratch<T>(plan.weights_before(plan.panels.count()));
+  const int64_t elements = plan.weights_before(plan.panels.count());
+  const auto weights = scratch<T>(elements);
   const auto sums_of_weights = scratch<T>(plan.sampled() * plan.channels * lanes<T>);
   parallel_chunks(plan.panels.count(), [&](int64_t panel) {
     T* const sums_of_panel =
@@ -412,7 +413,7 @@ TransformedWeights<T> transform_weights(const Gather& g, const Kernels& kernels,
   T* const scales = elements_of<T>(of_channels);
   scale_channels(plan, elements_of<T>(sums_of_weights), scales);
   std::fill_n(scales + plan.channels, plan.channels, T(0));
-  return {w, weights, of_channels};
+  return {w, w.packed(weights, elements), of_channels};
 }
 
 template <class T, int ma, int mb, int r>
