@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 // g++ 12 takes the undefined halves inside its own AVX-512 intrinsics for uninitialised variables.
 #if defined(__GNUC__) && !defined(__clang__)
@@ -88,6 +89,57 @@ void sum_weighted_rows(const Gemm<T>& p, int64_t n, const T* weights, int64_t we
   }
 }
 
+/// Some rows of op(A) and columns of op(B), both with neighbours along k: each product of two vectors is
+/// summed by itself, and its lanes in the end.
+template <class T, int rows, int columns>
+void multiply_dots(const Gemm<T>& p, int64_t column) {
+  using simd::for_constants;
+  using simd::lanes;
+  using V = simd::Vector<T>;
+  const T* const b = p.b + column * p.ldb;
+  V sums[rows][columns] = {};
+  int64_t k = 0;
+  for (; k + lanes<T> <= p.k; k += lanes<T>) {
+    V of_b[columns];
+    for_constants<columns>([&](auto j) { of_b[j] = simd::load(b + j * p.ldb + k); });
+    for_constants<rows>([&](auto i) {
+      const V of_a = simd::load(p.a + i * p.lda + k);
+      for_constants<columns>([&](auto j) { sums[i][j] += of_a * of_b[j]; });
+    });
+  }
+  for (int i = 0; i < rows; ++i)
+    for (int j = 0; j < columns; ++j) {
+      T sum = 0;
+      for (int64_t rest = k; rest < p.k; ++rest) sum += p.a[i * p.lda + rest] * b[j * p.ldb + rest];
+      T lane[lanes<T>];
+      simd::store(lane, sums[i][j]);
+      for (int64_t width = lanes<T> / 2; width > 0; width /= 2)
+        for (int64_t l = 0; l < width; ++l) lane[l] += lane[l + width];
+      T& c = p.c[i * p.ldc + column + j];
+      c = (p.accumulate ? c : T(0)) + p.alpha * (lane[0] + sum);
+    }
+}
+
+/// Rows too few for panels to pay, times the transpose of a matrix, which is read where it lies.
+constexpr int64_t fewest_dot_rows = 2, most_dot_rows = 7, least_dot_vectors = 8;
+template <class T, int rows>
+void multiply_few_rows(const Gemm<T>& p) {
+  constexpr int together = simd::registers == 32 && rows <= 4 ? 4 : 2;
+  int64_t column = 0;
+  for (; column + together <= p.n; column += together) multiply_dots<T, rows, together>(p, column);
+  for (; column < p.n; ++column) multiply_dots<T, rows, 1>(p, column);
+}
+template <class T, int... i>
+void multiply_few_rows(const Gemm<T>& p, std::integer_sequence<int, i...>) {
+  static constexpr void (*of_rows[])(const Gemm<T>&) = {multiply_few_rows<T, fewest_dot_rows + i>...};
+  of_rows[p.m - fewest_dot_rows](p);
+}
+template <class T>
+bool is_of_dots(const Gemm<T>& p) {
+  return p.m >= fewest_dot_rows && p.m <= most_dot_rows && !p.transpose_a && p.transpose_b &&
+         p.k >= least_dot_vectors * simd::lanes<T>;
+}
+
 /// That are packed together: a kilobyte of a row of op(B), and in a set of the first-level cache not more
 /// lines than it has ways.
 constexpr int64_t panels_at_once = 8;
@@ -116,6 +168,8 @@ void multiply_one(const Gemm<T>& given) {
     return multiply_vectors(p);
   if (p.m == 1 && !p.transpose_b)
     return sum_weighted_rows(p, p.n, p.a, p.transpose_a ? p.lda : 1, p.b, p.ldb);
+  if (is_of_dots(p))
+    return multiply_few_rows(p, std::make_integer_sequence<int, most_dot_rows - fewest_dot_rows + 1>());
   if (p.n == 1 && p.ldc == 1 && p.transpose_a)
     return sum_weighted_rows(p, p.m, p.b, p.transpose_b ? 1 : p.ldb, p.a, p.lda);
   constexpr int rows = Eigen::RowMajor;

@@ -90,8 +90,24 @@ struct ChannelBlocks {
   }
 };
 
-/// Weights as [group][panel][block of source channels][tap][channel of the block][channel of the panel],
-/// zeros for result channels that are not there.
+/// The weights of one tap, of `count` source channels from `first` on and of one panel of a group, as
+/// [channel][channel of the panel], zeros for result channels that are not there.
+template <class T>
+void pack_part(const GatherWeights<T>& weights, const Panels<T>& panels, int64_t group, const Panel& panel,
+               int64_t tap, int64_t first, int64_t count, T* to) {
+  const int64_t width = panel.width, valid = panels.valid(panel);
+  const T* from = weights.data + group * weights.group +
+                  weights.taps[static_cast<std::size_t>(tap)] * weights.tap + panel.first * weights.result +
+                  first * weights.source;
+  if (weights.source == 1)
+    transpose_matrix(to, width, from, weights.result, valid, count);
+  else
+    for (int64_t c = 0; c < count; ++c) std::copy_n(from + c * weights.source, valid, to + c * width);
+  if (valid < width)
+    for (int64_t c = 0; c < count; ++c) std::fill_n(to + c * width + valid, width - valid, T(0));
+}
+
+/// All weights as [group][panel][block of source channels][tap][channel of the block][channel of the panel].
 template <class T>
 std::shared_ptr<std::byte> pack_panels(const Gather& gather, const GatherWeights<T>& weights,
                                        const ChannelBlocks<T>& blocks) {
@@ -99,27 +115,14 @@ std::shared_ptr<std::byte> pack_panels(const Gather& gather, const GatherWeights
   const auto taps = static_cast<int64_t>(weights.taps.size());
   const int64_t elements = gather.groups * panels.padded() * gather.depth();
   const auto memory = scratch<T>(elements);
-  // `count` source channels of a block from `first` on, for one tap and one panel of all groups' panels.
   const auto pack = [&, all = elements_of<T>(memory)](int64_t first, int64_t count, int64_t tap,
                                                       int64_t index) {
-    const int64_t group = index / panels.count();
+    const int64_t group = index / panels.count(), block = first / blocks.block;
     const Panel& panel = panels[index % panels.count()];
-    T* out = all + group * panels.padded() * gather.depth();
-    const int64_t block = first / blocks.block;
-    const int64_t width = panel.width;
-    const int64_t begin = panel.first;
-    const int64_t valid = panels.valid(panel);
-    const T* from = weights.data + group * weights.group +
-                    weights.taps[static_cast<std::size_t>(tap)] * weights.tap + begin * weights.result +
-                    first * weights.source;
-    T* to = out + begin * gather.depth() +
-            (blocks.first(block) * taps + tap * blocks.size(block) + first - blocks.first(block)) * width;
-    if (weights.source == 1)
-      transpose_matrix(to, width, from, weights.result, valid, count);
-    else
-      for (int64_t c = 0; c < count; ++c) std::copy_n(from + c * weights.source, valid, to + c * width);
-    if (valid < width)
-      for (int64_t c = 0; c < count; ++c) std::fill_n(to + c * width + valid, width - valid, T(0));
+    T* const out = all + (group * panels.padded() + panel.first) * gather.depth();
+    pack_part(weights, panels, group, panel, tap, first, count,
+              out + (blocks.first(block) * taps + tap * blocks.size(block) + first - blocks.first(block)) *
+                        panel.width);
   };
   // What is read at a time lies side by side: source channels, else result channels.
   const int64_t all_panels = gather.groups * panels.count();
@@ -275,18 +278,28 @@ void multiply_panel(const GatherPixels& pixels, const T* buffer, const PanelWeig
     }
 }
 
+/// For two pieces at most, tasks pack the weights that they read, into a cache: to pack them in memory takes
+/// longer than the products of few pixels. Elements of a task's; 0: all are packed before.
+template <class T>
+int64_t packed_in_task(const Gather& gather, const GatherPieces& pieces, const ChannelBlocks<T>& blocks,
+                       const Panels<T>& panels) {
+  return pieces.count() <= 2 && panels.count() > 0 ? panels[0].width * blocks.block * gather.taps() : 0;
+}
+
 template <class T>
 GatherTasks<T> panel_tasks(const Gather& gather, const GatherWeights<T>& weights) {
   const ChannelBlocks<T> blocks(gather);
   const GatherPieces pieces = blocks.pieces(gather);
   const Panels<T> panels(gather.result_channels);
-  const auto packed = pack_panels(gather, weights, blocks);
+  const int64_t in_task = weights.shared == nullptr ? packed_in_task(gather, pieces, blocks, panels) : 0;
+  const auto packed = in_task > 0 ? nullptr : pack_panels(gather, weights, blocks);
   // Some panels a task: two at least where one is little work beside filling the buffer.
   const int64_t all_panels = gather.groups * panels.count();
   const int64_t least = blocks.in_place || gather.taps() > 1 ? 1 : 2;
   const int64_t parts = std::min(ceil_div(all_panels, least), ceil_div(tasks_wanted, pieces.count()));
   const auto run = [=](int64_t task, const GatherOperands<T>& operands) {
     const auto memory = scratch<T>(blocks.in_place ? 0 : pieces.buffer_elements());
+    const auto own = scratch<T>(in_task);
     T* buffer = elements_of<T>(memory);
     GatherPixels& pixels = listed_pixels();
     const int64_t piece = task / parts;
@@ -296,16 +309,21 @@ GatherTasks<T> panel_tasks(const Gather& gather, const GatherWeights<T>& weights
     for (int64_t next = begin; next < end;) {
       const int64_t group = next / panels.count();
       const int64_t first = std::exchange(next, std::min(end, (group + 1) * panels.count()));
-      const T* of_group = elements_of<T>(packed) + group * panels.padded() * gather.depth();
       for (int64_t b = 0; b < blocks.count(); ++b) {
         const int64_t from = group * gather.source_channels + blocks.first(b);
         if (!blocks.in_place) pieces.fill(piece, operands.source, from, blocks.size(b), buffer);
         if (std::exchange(listed, blocks.size(b)) != blocks.size(b)) pieces.list(piece, listed, pixels);
         for (int64_t i = first; i < next; ++i) {
           const Panel& panel = panels[i % panels.count()];
+          const int64_t of_tap = blocks.size(b) * panel.width;
+          for (int64_t tap = 0; in_task > 0 && tap < gather.taps(); ++tap)
+            pack_part(weights, panels, group, panel, tap, blocks.first(b), blocks.size(b),
+                      elements_of<T>(own) + tap * of_tap);
           const PanelWeights<T> of_block{
-              of_group + panel.first * gather.depth() + blocks.first(b) * gather.taps() * panel.width,
-              blocks.size(b) * panel.width};
+              in_task ? elements_of<T>(own)
+                      : elements_of<T>(packed) + (group * panels.padded() + panel.first) * gather.depth() +
+                            blocks.first(b) * gather.taps() * panel.width,
+              of_tap};
           constexpr int whole = simd::register_bytes, half = std::max(whole / 2, 16);
           const auto multiply = panel.vectors == 2     ? multiply_panel<T, whole, 2>
                                 : panel.bytes == whole ? multiply_panel<T, whole, 1>
@@ -327,9 +345,12 @@ GatherTasks<T> panel_tasks(const Gather& gather, const GatherWeights<T>& weights
 template <class T>
 GatherMemory panels_memory(const Gather& gather) {
   constexpr int64_t element = sizeof(T);
-  const int64_t weights = gather.groups * Panels<T>(gather.result_channels).padded() * gather.depth();
+  const Panels<T> panels(gather.result_channels);
   const ChannelBlocks<T> blocks(gather);
-  return {weights * element, blocks.in_place ? 0 : blocks.pieces(gather).buffer_elements() * element};
+  const GatherPieces pieces = blocks.pieces(gather);
+  const int64_t in_task = packed_in_task(gather, pieces, blocks, panels);
+  const int64_t weights = in_task > 0 ? 0 : gather.groups * panels.padded() * gather.depth();
+  return {weights * element, (in_task + (blocks.in_place ? 0 : pieces.buffer_elements())) * element};
 }
 
 }  // namespace
