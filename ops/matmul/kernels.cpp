@@ -111,6 +111,27 @@ void add_up_products(const Tensor& out, const Tensor& a_any, const Tensor& b_any
 template <class T>
 void multiply_linear(const Tensor& out, const Tensor& x, const Tensor& weight, const Tensor& bias,
                      const Finish<T>* finish = nullptr) {
+  if constexpr (std::is_floating_point_v<T>) {
+    const auto is_plain = [](const Tensor& t) {
+      return t.dtype() == dtype_of<T>() && t.is_contiguous() && t.numel() > 0;
+    };
+    // As they mostly lie, operands need no tensors beside them.
+    if (out.device().is_cpu() && is_plain(x) && is_plain(weight) && (!bias.defined() || is_plain(bias))) {
+      const int64_t n = weight.size(0), k = weight.size(1);
+      return gemm(Gemm<T>{.m = out.size(0),
+                          .n = n,
+                          .k = k,
+                          .a = x.data<T>(),
+                          .lda = k,
+                          .b = weight.data<T>(),
+                          .ldb = k,
+                          .transpose_b = true,
+                          .c = out.data<T>(),
+                          .ldc = n,
+                          .start = bias.defined() ? bias.data<T>() : nullptr,
+                          .finish = finish});
+    }
+  }
   const Tensor flat = readable(cast(reshape(x, {out.size(0), weight.size(1)}), dtype_of<T>()));
   const Tensor columns = readable(transpose(cast(weight, dtype_of<T>()), 0, 1));
   if (bias.defined())
@@ -215,7 +236,8 @@ LinearOutputs linear_forward(const Tensor& x, const Tensor& weight, const Tensor
     } else {
       multiply_linear<T>(sums, x, weight, bias);
     }
-    return LinearOutputs{keep_sums ? view(sums, shape) : Tensor(), cast(view(y, shape), dtype)};
+    const auto shaped = [&](const Tensor& t) { return shape.size() == 2 ? t : view(t, shape); };
+    return LinearOutputs{keep_sums ? shaped(sums) : Tensor(), cast(shaped(y), dtype)};
   });
 }
 
