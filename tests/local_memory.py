@@ -4,7 +4,10 @@ python3 local_memory.py LIBRARY EXCEPTIONS|--registers
 
 An array of a thread's own that is not in registers, and registers that were spilled, lie in a kernel's frame in
 local memory. Fails when a kernel for compute capability 9.0 has a frame that EXCEPTIONS does not allow, or more than
-128 registers, which leave a multiprocessor one block of 256 threads. Lines of EXCEPTIONS read
+128 registers, which leave a multiprocessor one block of 256 threads. Memory of 3.35 TB/s that answers after 600 ns is
+busy while each of 132 multiprocessors has asked for 15 KB: two blocks have where a thread loads two vectors of 16
+bytes before it waits, as kernels of so many registers do. Shared memory, 48 KB a block at most, leaves room for four.
+Lines of EXCEPTIONS read
 "BYTES PATTERN  # reason" or "BYTES/REGISTERS PATTERN  # reason": kernels whose name has the regular expression PATTERN
 in it may have frames of up to BYTES, and up to REGISTERS registers.
 

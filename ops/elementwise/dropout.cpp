@@ -23,41 +23,40 @@ struct MaskedScale {
 
 namespace {
 
-/// Draws a mask in the pass that applies it, four elements a call: of dense tensors in row-major order.
+/// Draws a mask in the pass that applies it, `width` elements a call: of dense tensors in row-major order.
 template <class Stored>
 struct DrawAndScale {
-  static_assert(vector_width == 4);
+  static constexpr uint32_t width = is_half(dtype_of<Stored>()) ? half_width : vector_width;
   MaskedScale by;
   BernoulliBlock mask;
   const Stored* x;
   Stored* y;
   bool by_vectors;
 
-  PLEAT_HOST_DEVICE void operator()(int64_t block) const {
-    const auto words = mask.random.words(block);
-    const int64_t first = block * vector_width;
-    const bool is_vector = by_vectors && first + vector_width <= mask.n;
-    Vector<Stored, vector_width> lanes;
-    Vector<bool, vector_width> stays;
-    if (is_vector) lanes = reinterpret_cast<const Vector<Stored, vector_width>*>(x)[block];
+  PLEAT_HOST_DEVICE void operator()(int64_t i) const {
+    constexpr uint32_t words = 4;
+    const int64_t first = i * width;
+    bool stays[width];
     PLEAT_UNROLL
-    for (uint32_t j = 0; j < vector_width; ++j) {
-      stays.lane[j] = mask.is_true(words[j]);
-      if (is_vector) {
-        lanes.lane[j] = scaled(lanes.lane[j], stays.lane[j]);
-      } else if (first + j < mask.n) {
-        mask.out[first + j] = stays.lane[j];
-        y[first + j] = scaled(x[first + j], stays.lane[j]);
-      }
+    for (uint32_t j = 0; j < width; j += words) {
+      const auto drawn = mask.random.words((first + j) / words);
+      for (uint32_t k = 0; k < words; ++k) stays[j + k] = mask.is_true(drawn[k]);
     }
-    if (!is_vector) return;
-    reinterpret_cast<Vector<Stored, vector_width>*>(y)[block] = lanes;
-    reinterpret_cast<Vector<bool, vector_width>*>(mask.out)[block] = stays;
-  }
-
- private:
-  PLEAT_HOST_DEVICE Stored scaled(Stored value, bool stays) const {
-    return convert<Stored>(by(convert<Drawn<Stored>>(value), stays));
+    if (by_vectors && first + width <= mask.n) {
+      Drawn<Stored> lanes[width];
+      Loaded<Stored, width>(x, i).unpack(lanes);
+      PLEAT_UNROLL
+      for (uint32_t j = 0; j < width; ++j) lanes[j] = by(lanes[j], stays[j]);
+      store_lanes<width>(y, lanes, i);
+      store_lanes<width>(mask.out, stays, i);
+      return;
+    }
+    PLEAT_UNROLL
+    for (uint32_t j = 0; j < width; ++j) {
+      if (first + j >= mask.n) break;
+      mask.out[first + j] = stays[j];
+      y[first + j] = convert<Stored>(by(convert<Drawn<Stored>>(x[first + j]), stays[j]));
+    }
   }
 };
 
@@ -72,9 +71,10 @@ Tensor masked_scale(const Tensor& x, const Tensor& mask, double scale, const Ber
   else
     dispatch(x.dtype(), [&]<class Stored>(Type<Stored>) {
       if constexpr (with_cuda && is_floating(dtype_of<Stored>())) {
-        const bool aligned = reinterpret_cast<std::uintptr_t>(x.raw()) % (vector_width * sizeof(Stored)) == 0;
-        launch_indices("dropout", x.device(), ceil_div(x.numel(), int64_t{vector_width}),
-                       DrawAndScale<Stored>{by, *next, x.data<Stored>(), y.data<Stored>(), aligned});
+        using Draw = DrawAndScale<Stored>;
+        const bool aligned = reinterpret_cast<std::uintptr_t>(x.raw()) % (Draw::width * sizeof(Stored)) == 0;
+        launch_indices("dropout", x.device(), ceil_div(x.numel(), int64_t{Draw::width}),
+                       Draw{by, *next, x.data<Stored>(), y.data<Stored>(), aligned});
       }
     });
   return call.result(y, grad_of(x, [mask = saved(mask), scale](const Tensor& dy) {

@@ -106,9 +106,12 @@ struct CrossEntropyLines {
   }
 
   __device__ void add_up(int64_t b, const Block& block, LossSums& found) const {
-    const Teams all{log_block_threads, true};
+    const Teams all{log_block_threads, true}, same_lanes{log_block_threads - 5, false};
     const auto merge = [](LossSums& into, const LossSums& other) { into.merge(other); };
-    block.combine(found, all, merge);
+    if (lines.teams.adjacent && lines.teams.log_lanes >= 5)  // first threads of warps alone have found any
+      block.combine(found, same_lanes, merge);
+    else
+      block.combine(found, all, merge);
     if (block.thread() == 0) sums[b] = found;
     const int64_t blocks = lines.blocks();
     if (!block.last_of(counter, blocks)) return;

@@ -39,14 +39,14 @@ constexpr int64_t most_channel_bytes = 32;  ///< of a row: what memory moves at 
 /// Numbers in shared memory, of which neighbours can be written at once.
 class SharedFloats {
  public:
-  /// The `count` elements that element i is among, from a multiple of their number on.
+  /// The `count` elements that element i is among, from a multiple of their number on; so in a later slab.
   template <std::size_t count>
-  __device__ Vector<float, count> read(int i) const {
-    return *place<count>(i, false);
+  __device__ Vector<float, count> read(int i, int slab) const {
+    return *place<count>(i, slab, false);
   }
   template <std::size_t count>
   __device__ void write(int i, const Vector<float, count>& value) const {
-    *place<count>(i, true) = value;
+    *place<count>(i, 0, true) = value;
   }
 
  private:
@@ -57,13 +57,15 @@ class SharedFloats {
     return shared;
   }
   template <std::size_t count>
-  static __device__ Vector<float, count>* place(int i, [[maybe_unused]] bool writes) {
+  static __device__ Vector<float, count>* place(int i, int slab, [[maybe_unused]] bool writes) {
     constexpr int log_count = std::bit_width(count) - 1;
 #if defined(PLEAT_CUDA_DOUBLE)
     for (int j = i >> log_count << log_count; j <= (i | (static_cast<int>(count) - 1)); ++j)
-      cuda_double::watch_shared(memory(), static_cast<std::size_t>(j), sizeof(float), bytes, writes);
+      cuda_double::watch_shared(memory(), static_cast<std::size_t>(j + slab * slab_elements), sizeof(float),
+                                bytes, writes);
 #endif
-    return reinterpret_cast<Vector<float, count>*>(memory()) + (i >> log_count);
+    return reinterpret_cast<Vector<float, count>*>(memory()) + (i >> log_count) +
+           slab * (slab_elements >> log_count);
   }
 };
 
@@ -105,10 +107,10 @@ struct MapRows {
   int32_t tile_columns, columns;  ///< of the result
   int32_t inputs;                 ///< columns of x
   std::array<uint32_t, 5> x_step, y_step;
-  bool ascends;  ///< columns begin where those before them do, or behind
-  int together;  ///< elements of x that are read at once: 1, 2 or 4
-  int at_once;   ///< results that are made at once: 1 or, of channels side by side, 4
-  int swap;      ///< columns at a distance are spread over shared memory's banks by these bits of their place
+  bool ascends;      ///< columns begin where those before them do, or behind
+  int together;      ///< elements of x that are read at once: 1, 2, 4, or 8 of a half type
+  int at_once;       ///< results that are made at once: 1 or, of channels side by side, 4
+  int spread, swap;  ///< columns at a distance lie in other banks by these bits of the product
   const T* x;
   T* y;
 
@@ -120,8 +122,10 @@ struct MapRows {
     const Shared shared{};
     const int low = find_taps(shared, block, group, first_column);
     __syncthreads();
-    if (together == 4)
-      add_rows<4>(shared, thread, low);
+    if (together == half_width)
+      add_rows<half_width>(shared, thread, low);
+    else if (together == width)
+      add_rows<width>(shared, thread, low);
     else if (together == 2)
       add_rows<2>(shared, thread, low);
     else
@@ -185,14 +189,16 @@ struct MapRows {
   /// Those of different columns lie in different banks.
   __device__ static int tap_place(int t) { return t + (t >> 4); }
   /// What a place in a slab is changed by.
-  __device__ int swapped(int i) const { return (i >> 5) * static_cast<int>(chunk.divisor()) & swap; }
+  __device__ int swapped(int i) const { return (i >> 5) * spread & swap; }
 
-  /// The sums of rows, `count` elements at once.
+  /// The sums of rows, `count` elements at once, and vectors of them in shared memory.
   template <int count>
   __device__ void add_rows(const Shared& shared, int thread, int low) const {
+    if constexpr (count > width && sizeof(T) > 2) return;
+    constexpr int threads = std::min(slab_threads, slab_elements / count);
     PLEAT_ROLLED
     for (int k = 0; k < width; k += count) {
-      const int element = (k / count * slab_threads + thread % slab_threads) * count;
+      const int element = (k / count * threads + thread % threads) * count;
       auto column = static_cast<uint32_t>(element);
       const auto row = static_cast<int>(pitch.divide(column));
       uint32_t channel = column;
@@ -202,8 +208,8 @@ struct MapRows {
       const uint32_t at = static_cast<uint32_t>(input) * x_step[4] + channel * x_step[1];
       const int moved = swapped(element);
       PLEAT_ROLLED
-      for (int slab = thread / slab_threads; slab < slabs; slab += block_threads / slab_threads)
-        add_row<count>(shared, row * row_pitch + slab, (slab * slab_elements + element) ^ moved, at, moved);
+      for (int slab = thread / threads; slab < slabs; slab += block_threads / threads)
+        add_row<count>(shared, row * row_pitch + slab, slab * slab_elements + element, at, moved);
     }
   }
   template <int count>
@@ -211,7 +217,7 @@ struct MapRows {
     const RowTaps of_row = shared.row_taps.read(row);
     const RowStart start = shared.row_start.read(row);
     at += start.x;
-    Vector<float, count> sum{};
+    float sum[count] = {};
     PLEAT_ROLLED
     for (int d = of_row.depth[0]; d < of_row.depth[1]; ++d) {
       const Tap<float> outer = taps[0].tap[d];
@@ -220,20 +226,25 @@ struct MapRows {
       for (int h = of_row.height[0]; h < of_row.height[1]; ++h) {
         const Tap<float> tap = taps[1].tap[h];
         const float weight = outer.weight * tap.weight;
-        const auto value = *reinterpret_cast<const Vector<T, count>*>(
-            x + (plane + static_cast<uint32_t>(tap.index) * x_step[3]));
+        float value[count];
+        Loaded<T, count>(x + (plane + static_cast<uint32_t>(tap.index) * x_step[3])).unpack(value);
         PLEAT_UNROLL
-        for (int j = 0; j < count; ++j) sum.lane[j] += weight * term(convert<float>(value.lane[j]));
+        for (int j = 0; j < count; ++j) sum[j] += weight * term(value[j]);
       }
     }
+    constexpr int part = std::min(count, width);
     PLEAT_UNROLL
-    for (int j = 0; j < count; ++j) sum.lane[j] *= start.scale;
-    if constexpr (count > 1)
-      if (swap != 0) {  // so are its elements
-        if (moved & 1) sum = flipped<1>(sum);
-        if (count > 2 && (moved & 2)) sum = flipped<2>(sum);
-      }
-    shared.sums.write(place, sum);
+    for (int v = 0; v < count; v += part) {
+      Vector<float, part> some;
+      PLEAT_UNROLL
+      for (int j = 0; j < part; ++j) some.lane[j] = sum[v + j] * start.scale;
+      if constexpr (part > 1)
+        if ((swap & 3) != 0) {  // so are its elements
+          if (moved & 1) some = flipped<1>(some);
+          if (part > 2 && (moved & 2)) some = flipped<2>(some);
+        }
+      shared.sums.write((place + v) ^ moved, some);
+    }
   }
 
   __device__ static float term(float x) { return norm ? x * x : x; }
@@ -271,7 +282,7 @@ struct MapRows {
         const int place = (element ^ swapped(element)) + slab * slab_elements;
         PLEAT_UNROLL
         for (int k = 0; k < each; ++k) {
-          const auto value = shared.sums.template read<count>(place + k * slab_elements);
+          const auto value = shared.sums.template read<count>(place, k);
           PLEAT_UNROLL
           for (int j = 0; j < count; ++j) sum[k].lane[j] += tap.weight * value.lane[j];
         }
@@ -351,11 +362,14 @@ bool apply_by_rows(const char* op, const LinearMap& map, const Tensor& x, const 
 
   const bool channels_last = format == MemoryFormat::channels_last;
   int64_t chunk = channels_last ? divisor_up_to(most_channel_bytes / size_of(x.dtype()), x.size(1)) : 1;
-  const int64_t aligned = channels_last ? 1 : moved_together(x, x.rank() - 1, width);
+  const int64_t widest = is_half(x.dtype()) ? half_width : vector_width;
+  const int64_t aligned = channels_last ? 1 : moved_together(x, x.rank() - 1, widest);
   // All inputs have to find room in slabs.
   int64_t tiles = ceil_div(last.inputs * chunk, int64_t{slab_elements});
   int64_t columns = ceil_div(last.outputs(), tiles);
-  const auto room = [&] { return round_up(span_of(last, columns, aligned) * chunk, int64_t{width}); };
+  const auto room = [&] {
+    return round_up(span_of(last, columns, aligned) * chunk, std::max<int64_t>(width, aligned));
+  };
   while (room() > slab_elements || columns > most_columns || taps_of(last, columns) > most_taps) {
     if (columns > 1)
       columns = ceil_div(last.outputs(), tiles += ceil_div(tiles, 8));
@@ -364,7 +378,7 @@ bool apply_by_rows(const char* op, const LinearMap& map, const Tensor& x, const 
     else
       return false;
   }
-  const int64_t together = chunk > 1 ? moved_together(x, 1, std::gcd(chunk, width)) : aligned;
+  const int64_t together = chunk > 1 ? moved_together(x, 1, std::gcd(chunk, widest)) : aligned;
   const int64_t at_once = chunk % width == 0 && moved_together(y, 1, width) == width ? width : 1;
   const int64_t pitch = room();
 
@@ -375,7 +389,9 @@ bool apply_by_rows(const char* op, const LinearMap& map, const Tensor& x, const 
   tiles = ceil_div(last.outputs(), columns);
   const int64_t ratio = last.inputs / last.outputs();
   const int64_t swap = ratio >= 4 ? 3 : ratio >= 2 ? 1 : 0;
+  const int halves = together == half_width ? width : 0;  // of what is read at once: written by two vectors
   const bool swaps = std::has_single_bit(static_cast<uint64_t>(chunk));
+  const int swapped = (swaps ? static_cast<int>(swap * chunk & 31) : 0) | halves;
   const int64_t in_slab = std::min<int64_t>(slab_elements / pitch, slab_rows);
   const int64_t rows_of_image = x.size(1) / chunk * depths * heights;
   for_image_parts(x.size(0), std::max({reach, rows_of_image, x.strides()[0]}),
@@ -402,7 +418,8 @@ bool apply_by_rows(const char* op, const LinearMap& map, const Tensor& x, const 
                                                 .ascends = ascends(last),
                                                 .together = static_cast<int>(together),
                                                 .at_once = static_cast<int>(at_once),
-                                                .swap = swaps ? static_cast<int>(swap * chunk & 31) : 0,
+                                                .spread = static_cast<int>(chunk) | halves,
+                                                .swap = swapped,
                                                 .x = x.data<T>() + image * x.strides()[0],
                                                 .y = y.data<T>() + image * y.strides()[0]};
                       launch_blocks(op, y.device(), tiles * ceil_div(rows, slabs * in_slab), functor);

@@ -91,6 +91,8 @@ std::vector<ConvCase> special_cases() {
       {{2, 5, 9, 8}, {69, 5, 3, 2}, {}},
       {{2, 3, 9, 8}, {26, 3, 3, 2}, {.stride = 2}},
       {{3, 50, 7, 9}, {50, 1, 5, 5}, {.padding = 2, .groups = 50}},  // depthwise: blocks meet
+      {{2, 8, 12, 10}, {8, 1, 3, 3}, {.padding = 2, .dilation = 2, .groups = 8}},
+      {{1, 8, 18, 17}, {8, 1, 5, 5}, {.stride = 2, .padding = 2, .groups = 8}},
       {{1, 4, 30, 70},
        {4, 1, 3, 3},
        {.stride = 2, .padding = 1, .groups = 4}},  // depthwise: tiles of a stride meet

@@ -96,6 +96,7 @@ TEST_CASE(
   for (const DType dtype : {float32, float16}) {  // whose elements lie at no multiple of a vector's
     CAPTURE(name(dtype));
     check(narrow(numbers({3, 4, 8, 21}, dtype), 3, 1, 20).detach());
+    check(narrow(numbers({3, 4, 8, 28}, dtype), 3, 4, 24).detach());
     check(narrow(to_format(numbers({3, 13, 8, 8}, dtype), MemoryFormat::channels_last), 1, 1, 12).detach());
   }
 }

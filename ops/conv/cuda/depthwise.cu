@@ -158,6 +158,7 @@ struct DepthwiseWeightTiles : DepthwiseBase<T, width> {
     for (uint32_t i = 0; i < taps_at_once; ++i)
       place[i] =
           c * channel_step + tap_offsets.read(static_cast<int>(std::min(chunk + i * chunks, taps - 1)));
+    const bool slides = place[1] == place[0] + 1 && place[2] == place[0] + 2;
     const uint32_t units = this->width_of_tile.divisor() * slots;
     for (uint32_t unit = split; unit < units; unit += splits) {
       uint32_t w = unit;
@@ -165,28 +166,33 @@ struct DepthwiseWeightTiles : DepthwiseBase<T, width> {
       if (w >= at.count[out_w]) continue;
       uint32_t x_place = group.shared + w * this->along[2].pixel_step;
       uint32_t dy_place = c * pitch + w * column + group.row;
-      if (group.count() == group_rows) {
-        add_rows<group_rows>(shared, gradients, place, x_place, dy_place, total);
+      if (group.count() == group_rows && slides) {
+        add_rows<group_rows, true>(shared, gradients, place, x_place, dy_place, total);
+      } else if (group.count() == group_rows) {
+        add_rows<group_rows, false>(shared, gradients, place, x_place, dy_place, total);
       } else {
         for (uint32_t row = 0; row < group.count(); ++row, ++x_place, ++dy_place)
-          add_rows<1>(shared, gradients, place, x_place, dy_place, total);
+          add_rows<1, false>(shared, gradients, place, x_place, dy_place, total);
       }
     }
   }
-  template <uint32_t rows>
+  /// `slides`: the taps lie side by side, as rows do.
+  template <uint32_t rows, bool slides>
   __device__ static void add_rows(const Tile& shared, const Gradients& gradients, const uint32_t* place,
                                   uint32_t x_place, uint32_t dy_place, Element* total) {
-    Element gradient[rows];
+    Element gradient[rows], value[rows + taps_at_once - 1];
     PLEAT_UNROLL
     for (uint32_t k = 0; k < rows; ++k) gradient[k] = gradients.read(static_cast<int>(dy_place + k));
     PLEAT_UNROLL
     for (uint32_t i = 0; i < taps_at_once; ++i) {
-      const auto first = static_cast<int>(x_place + place[i]);
+      const uint32_t known = slides && i > 0 ? rows - 1 : 0;
       PLEAT_UNROLL
-      for (uint32_t k = 0; k < rows; ++k) {
-        const Element value = shared.read(first + static_cast<int>(k));
-        for (std::size_t j = 0; j < width; ++j) total[i].lane[j] += value.lane[j] * gradient[k].lane[j];
-      }
+      for (uint32_t k = known; k < rows; ++k)
+        value[slides ? i + k : k] = shared.read(static_cast<int>(x_place + place[i] + k));
+      PLEAT_UNROLL
+      for (uint32_t k = 0; k < rows; ++k)
+        for (std::size_t j = 0; j < width; ++j)
+          total[i].lane[j] += value[slides ? i + k : k].lane[j] * gradient[k].lane[j];
     }
   }
 };

@@ -239,9 +239,14 @@ struct DepthwiseTiles : DepthwiseBase<T, width> {
   const T* w;
   const T* bias;  ///< null: none
   T* y;
+  bool slides;  ///< the taps of a column lie side by side
 
   DepthwiseTiles(const TilePlan& plan, const Sums& sums, const T* x_, const T* w_, const T* bias_, T* y_)
-      : Base(plan, sums, x_), w(w_), bias(bias_), y(y_) {}
+      : Base(plan, sums, x_),
+        w(w_),
+        bias(bias_),
+        y(y_),
+        slides(plan.along[1].turns.divisor() == 1 && plan.along[1].tap_step == 1) {}
 
   __device__ void operator()(int64_t number, const Block& block) const {
     static_assert(keeps_registers);
@@ -301,19 +306,20 @@ struct DepthwiseTiles : DepthwiseBase<T, width> {
     Element total[rows];
     PLEAT_UNROLL
     for (uint32_t k = 0; k < rows; ++k) total[k] = start;
-    const uint32_t lines = kernel[1].divisor(), taps_of_line = kernel[2].divisor(),
-                   step = phases[2].divisor();
+    const uint32_t lines = kernel[1].divisor(), taps_of_line = kernel[2].divisor();
+    uint32_t column_taps = 1;  // that are added up at once
+    if (rows > 1 && slides) {
+      column_taps = lines - group.phase_h() + phases[1].divisor() - 1;
+      column_taps = phases[1].divide(column_taps);
+    }
     for (uint32_t t = group.phase_d(); t < kernel[0].divisor(); t += phases[0].divisor())
-      for (uint32_t r = group.phase_h(); r < lines; r += phases[1].divisor()) {
-        const uint32_t end = (t * lines + r + 1) * taps_of_line;
-        for (uint32_t tap = end - taps_of_line + phase; tap < end; tap += step) {
-          const auto place = static_cast<int>(group.shared + tap_offsets.read(static_cast<int>(tap)));
-          const Element weight = weights.read(static_cast<int>(c * (taps | 1) + tap));
-          PLEAT_UNROLL
-          for (uint32_t k = 0; k < rows; ++k) {
-            const Element value = shared.read(place + static_cast<int>(k));
-            for (std::size_t j = 0; j < width; ++j) total[k].lane[j] += value.lane[j] * weight.lane[j];
-          }
+      for (uint32_t r = group.phase_h(); r < lines; r += column_taps * phases[1].divisor()) {
+        // The tap of the first place: for dx the last one.
+        const uint32_t line = t * lines + r + (this->of_dy ? (column_taps - 1) * phases[1].divisor() : 0);
+        for (uint32_t s = phase; s < taps_of_line; s += phases[2].divisor()) {
+          const uint32_t tap = line * taps_of_line + s;
+          add_column<rows>(shared, group.shared + tap_offsets.read(static_cast<int>(tap)), weights,
+                           c * (taps | 1) + tap, column_taps, total);
         }
       }
     PLEAT_UNROLL
@@ -326,6 +332,30 @@ struct DepthwiseTiles : DepthwiseBase<T, width> {
       else
         for (std::size_t j = 0; j < width; ++j)
           y[result + static_cast<int64_t>(j) * multiplier * to.channel] = rounded.lane[j];
+    }
+  }
+  /// Of `count` taps that lie side by side in shared memory, as rows do, so that an element is read once.
+  template <uint32_t rows>
+  __device__ void add_column(const Tile& shared, uint32_t place, const Weights& weights, uint32_t weight,
+                             uint32_t count, Element* total) const {
+    const uint32_t line = phases[1].divisor() * kernel[2].divisor(), weight_step = this->of_dy ? -line : line;
+    Element value[rows];
+    PLEAT_UNROLL
+    for (uint32_t k = 0; k < rows; ++k) value[k] = shared.read(static_cast<int>(place + k));
+    place += rows;
+    PLEAT_ROLLED
+    for (uint32_t r = 0;; r += rows) {
+      PLEAT_UNROLL
+      for (uint32_t i = 0; i < rows; ++i) {
+        const Element factor = weights.read(static_cast<int>(weight));
+        PLEAT_UNROLL
+        for (uint32_t k = 0; k < rows; ++k)
+          for (std::size_t j = 0; j < width; ++j)
+            total[k].lane[j] += value[(k + i) % rows].lane[j] * factor.lane[j];
+        if (r + i + 1 == count) return;
+        weight += weight_step;
+        value[i] = shared.read(static_cast<int>(place + r + i));
+      }
     }
   }
 };

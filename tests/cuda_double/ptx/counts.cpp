@@ -35,6 +35,16 @@ Books::Books() {
   std::atexit(write_table);
 }
 
+/// Whether it is "mov.b32 %f1, %r2" or its like: only PTX has registers of types.
+bool is_renaming(std::string_view line) {
+  const std::size_t to = line.find('%'), from = line.find('%', to + 1);
+  if (!line.starts_with("mov.b") || from == line.npos || line.find('{') != line.npos) return false;
+  const auto type = [&](std::size_t at) {
+    return line.substr(at, line.find_first_of("0123456789", at) - at);
+  };
+  return type(to) != type(from);
+}
+
 KernelCount summed(const Counter& counter, const Program& program) {
   KernelCount result;
   result.name = program.name;
@@ -46,6 +56,7 @@ KernelCount summed(const Counter& counter, const Program& program) {
   result.local_bytes = program.frame_bytes;
   for (std::size_t i = 0; i < counter.of.size(); ++i) {
     const InstructionCount& each = counter.of[i];
+    if (is_renaming(program.lines[program.code[i].line])) continue;
     const auto kind = static_cast<std::size_t>(program.code[i].kind);
     result.thread_instructions[kind] += each.threads;
     result.warp_instructions[kind] += each.warps;

@@ -479,6 +479,15 @@ TEST_CASE("PTX: instructions and divergent branches are counted") {
   CHECK(table_of({count}).find("  k\n") != std::string::npos);
 }
 
+TEST_CASE("PTX: moves between registers of different types are not counted") {
+  const auto moves = [](const std::string& body) {
+    return counted(body, 1, 32).warp_instructions[static_cast<std::size_t>(Kind::move)];
+  };
+  const uint64_t others = moves("");
+  CHECK(moves("mov.b32 %r1, %r2;") == others + 1);
+  CHECK(moves(".reg .b32 %i<2>;\nmov.b32 %r1, %i1;\nmov.b32 %i1, %r2;") == others);
+}
+
 TEST_CASE("PTX: a launch that a GPU would refuse is refused") {
   Module module(kernel_text("st.shared.u32 [own], 1;", ".shared .align 4 .b8 own[40960];\n"));
   uint64_t* const memory = on_device(1);
