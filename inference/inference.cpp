@@ -8,6 +8,7 @@
 #include "pleat/autograd/grad_mode.h"
 #include "pleat/core/base/format.h"
 #include "pleat/core/tensor/copy.h"
+#include "pleat/inference/captured_plan.h"
 #include "pleat/inference/plan.h"
 #include "pleat/nn/mode_scope.h"
 #include "pleat/onnx/plan.h"
@@ -63,10 +64,17 @@ int64_t batch_of(const std::vector<Tensor>& inputs, const std::vector<int64_t>& 
   return batch;
 }
 
+bool are_on_one_gpu(const std::vector<Tensor>& inputs) {
+  return inputs[0].device().is_cuda() && std::all_of(inputs.begin(), inputs.end(), [&](const Tensor& x) {
+           return x.device() == inputs[0].device();
+         });
+}
+
 struct Known {
   Key key;
-  std::shared_ptr<const inference::Plan> plan;  ///< null: the network runs as it is
-  std::string reason;                           ///< why it does
+  std::shared_ptr<const inference::Plan> plan;        ///< null: the network runs as it is
+  std::shared_ptr<inference::CapturedPlan> captured;  ///< the plan on a GPU, where it can be
+  std::string reason;                                 ///< why there is no plan, or it is not captured
   uint64_t last_call;
 };
 
@@ -74,7 +82,10 @@ std::string describe(const Known& known) {
   std::string text;
   for (const Key::Port& port : known.key.ports)
     text += fmt::format("{}{} {}", text.empty() ? "inputs " : ", ", to_string(port.shape), name(port.dtype));
-  if (known.plan != nullptr) return text + ":\n" + known.plan->describe();
+  if (known.captured != nullptr) text += ", as a CUDA graph";
+  if (known.plan != nullptr)
+    return text + (known.reason.empty() ? "" : ", not as a CUDA graph: " + known.reason) + ":\n" +
+           known.plan->describe();
   return text + ": the network as it is, since a plan cannot follow it: " + known.reason + '\n';
 }
 
@@ -99,7 +110,7 @@ struct Inference::State {
       check<Error>(
           tensor.version() == version,
           "Inference: the network's parameters have changed since this was made of it; make another one");
-    const auto made = std::make_shared<Known>(Known{Key(inputs, {}), nullptr, {}, ++calls});
+    const auto made = std::make_shared<Known>(Known{Key(inputs, {}), nullptr, nullptr, {}, ++calls});
     try {
       const NoGrad off_the_tape;
       const onnx::Trace trace = trace_for(inputs);
@@ -112,6 +123,12 @@ struct Inference::State {
       if (made->reason.starts_with(traced_by)) made->reason.erase(0, traced_by.size());
       (void)run_network(inputs);  // where the forward itself does not take them, this throws
     }
+    if (made->plan != nullptr && options.cuda_graph && are_on_one_gpu(inputs)) try {
+        const NoGrad off_the_tape;
+        made->captured = std::make_shared<inference::CapturedPlan>(*made->plan, inputs);
+      } catch (const Error& error) {
+        made->reason = error.what();
+      }
     if (std::ssize(all) >= options.most_plans)
       all.erase(std::min_element(all.begin(), all.end(),
                                  [](const auto& a, const auto& b) { return a->last_call < b->last_call; }));
@@ -198,6 +215,7 @@ std::vector<Tensor> Inference::operator()(const std::vector<Tensor>& inputs) con
       "where halves are wanted");
   const NoGrad off_the_tape;
   const std::shared_ptr<const Known> known = state_->find(inputs);
+  if (known->captured != nullptr) return known->captured->run(inputs);
   if (known->plan != nullptr) return known->plan->run(inputs);
   const std::lock_guard lock(state_->mutex);  // the network is changed, to evaluation mode
   return state_->run_network(inputs);

@@ -22,6 +22,9 @@ struct InferenceOptions {
   /// Times the implementations of each convolution where a plan is made; else takes the one that says that it
   /// costs least.
   bool measure = true;
+  /// Plans on a GPU are one CUDA graph each, where all inputs are on it and no function makes the host wait
+  /// (CudaGraph; `summary` tells).
+  bool cuda_graph = true;
   /// The most plans that are kept, one for each set of input shapes; beyond, the one that was called least
   /// recently goes. At least 1.
   Integer most_plans = 8;

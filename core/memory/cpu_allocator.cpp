@@ -175,17 +175,9 @@ class CpuAllocator final : public DeviceAllocator {
 
   /// A block of `bytes`, from the cache or the system.
   std::byte* block_of(int64_t bytes) {
-    {
-      const std::lock_guard lock(mutex_);
-      ++statistics_.requests;
-    }
-    if (std::byte* block = find(bytes)) return block;
-    {
-      const std::lock_guard lock(mutex_);
-      ++statistics_.retries;
-    }
+    if (std::byte* block = find(bytes, statistics_.requests)) return block;
     release();
-    if (std::byte* block = find(bytes)) return block;
+    if (std::byte* block = find(bytes, statistics_.retries)) return block;
     const std::lock_guard lock(mutex_);
     fail<OutOfMemoryError>(
         "allocate: {} cannot be had on the cpu: the machine has {}, and tensors use {} of it; use smaller "
@@ -194,10 +186,11 @@ class CpuAllocator final : public DeviceAllocator {
   }
 
   /// Null where the machine does not have it, which the system would say only when the pages are touched, by
-  /// ending the process.
-  std::byte* find(int64_t bytes) {
+  /// ending the process. `tries` grows by one.
+  std::byte* find(int64_t bytes, int64_t& tries) {
     {
       const std::lock_guard lock(mutex_);
+      ++tries;
       const int64_t available = host_memory() - statistics_.allocated - statistics_.cached;
       if (bytes >= least_of_arena) {
         const auto [block, cached] = arena_.take(bytes);

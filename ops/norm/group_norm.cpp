@@ -212,8 +212,8 @@ GroupNormResult forward_on_cpu(const Tensor& x, const Tensor& weight, const Tens
   const Groups of = groups_of(x, options);
   const TensorOptions statistics{.dtype = float64};
   const Shape shape{of.view.images, of.groups};
-  GroupNormResult result{empty_like(of.dense), zeros(shape, statistics), zeros(shape, statistics),
-                         zeros(shape, statistics)};
+  const auto of_groups = [&] { return x.numel() > 0 ? empty(shape, statistics) : zeros(shape, statistics); };
+  GroupNormResult result{empty_like(of.dense), of_groups(), of_groups(), of_groups()};
   if (x.numel() > 0) {
     if (of.dense.dtype() == float64)
       run_forward<double>(of, weight, bias, options.eps, result);

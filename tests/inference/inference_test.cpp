@@ -153,7 +153,33 @@ TEST_CASE("device: an Inference gives what the network gives there", "[device][i
   net.eval();
   const Inference engine(net, ops::to_device(randn({1, 3, 9, 7}), Device("cuda")));
   CHECK(engine.difference({ops::to_device(randn({3, 3, 9, 7}), Device("cuda"))}) < 1e-4);
-  CHECK_THAT(engine.summary(), Contains("conv_transpose + batch_norm in up"));
+  CHECK_THAT(engine.summary(), Contains("conv_transpose + batch_norm in up") && Contains("as a CUDA graph"));
+  // A replay finds new inputs, and its results are the caller's.
+  const Tensor a = ops::to_device(randn({1, 3, 9, 7}), Device("cuda")),
+               b = ops::to_device(randn({1, 3, 9, 7}), Device("cuda"));
+  const Tensor of_a = engine(a), of_b = engine(b);
+  CHECK(array_equal(engine(a), of_a));
+  CHECK_FALSE(array_equal(of_a, of_b));
+  std::vector<std::thread> threads;
+  std::atomic<int> wrong = 0;
+  for (int t = 0; t < 4; ++t)
+    threads.emplace_back([&, t] {
+      const cuda::Stream own({});
+      const cuda::StreamGuard guard(own);
+      for (int i = 0; i < 5; ++i) wrong += !array_equal(engine(t % 2 == 0 ? a : b), t % 2 == 0 ? of_a : of_b);
+    });
+  for (std::thread& thread : threads) thread.join();
+  CHECK(wrong == 0);
+  const Inference plain(net, a, {.cuda_graph = false});
+  CHECK_THAT(plain.summary(), !Contains("CUDA graph"));
+  CHECK(array_equal(plain(a), of_a));
+  // Its indices are checked, for which the host waits.
+  nn::Embedding embedding{{.num_embeddings = 5, .embedding_dim = 3}};
+  embedding.to(Device("cuda"));
+  const Tensor index = ops::to_device(tensor({3, 1}), Device("cuda"));
+  const Inference waits(embedding, index);
+  CHECK_THAT(waits.summary(), Contains("not as a CUDA graph"));
+  CHECK(waits.difference({index}) == 0);
 }
 
 TEST_CASE("Inference: the network keeps its modes, and an engine its parameters", "[inference][cpu]") {
