@@ -1,0 +1,75 @@
+// Compiled for processors that may not be the one it runs on (CMakeLists.txt): nothing here may be shared
+// with other files, as inline functions are, but what is always inlined.
+#include "pleat/ops/quantized/u8s8_kernels.h"
+
+#if defined(__AVX512VNNI__)
+#include <immintrin.h>
+
+#include "pleat/ops/quantized/u8s8_loops.h"
+
+namespace pleat::ops {
+namespace {
+
+struct Avx512 {
+  static constexpr int bytes = 64;
+  static constexpr int sums = 24;  ///< registers of a tile
+  static constexpr int strips = 4;
+
+  template <int size>
+  using Operand = Vector<int32_t, size>;
+
+  template <int size>
+  [[gnu::always_inline]] static Operand<size> weights(const Vector<int8_t, size>& b) {
+    return reinterpret_cast<Operand<size>>(b);
+  }
+  template <int size>
+  [[gnu::always_inline]] static Operand<size> activations(const Vector<int32_t, size>& a) {
+    return a;
+  }
+  template <int size>
+  [[gnu::always_inline]] static Vector<int32_t, size> dot(const Vector<int32_t, size>& sum,
+                                                          const Operand<size>& a, const Operand<size>& b) {
+    if constexpr (size == 64)
+      return reinterpret_cast<Operand<size>>(_mm512_dpbusd_epi32(
+          reinterpret_cast<__m512i>(sum), reinterpret_cast<__m512i>(a), reinterpret_cast<__m512i>(b)));
+    else if constexpr (size == 32)
+      return reinterpret_cast<Operand<size>>(_mm256_dpbusd_epi32(
+          reinterpret_cast<__m256i>(sum), reinterpret_cast<__m256i>(a), reinterpret_cast<__m256i>(b)));
+    else
+      return reinterpret_cast<Operand<size>>(_mm_dpbusd_epi32(
+          reinterpret_cast<__m128i>(sum), reinterpret_cast<__m128i>(a), reinterpret_cast<__m128i>(b)));
+  }
+  template <int size>
+  [[gnu::always_inline]] static Vector<uint8_t, size> low_bytes(const Vector<int32_t, 4 * size>& x) {
+    return reinterpret_cast<Vector<uint8_t, size>>(_mm512_cvtepi32_epi8(reinterpret_cast<__m512i>(x)));
+  }
+  template <int size>
+  [[gnu::always_inline]] static Vector<float, 4 * size> to_floats(const Vector<uint8_t, size>& x) {
+    return reinterpret_cast<Vector<float, 4 * size>>(
+        _mm512_cvtepi32_ps(_mm512_cvtepu8_epi32(reinterpret_cast<__m128i>(x))));
+  }
+  template <int size, int at>
+  [[gnu::always_inline]] static Vector<int32_t, 16> lane(const Vector<int32_t, size>& x) {
+    if constexpr (size == 64)
+      return reinterpret_cast<Vector<int32_t, 16>>(
+          _mm512_extracti32x4_epi32(reinterpret_cast<__m512i>(x), at));
+    else if constexpr (size == 32)
+      return reinterpret_cast<Vector<int32_t, 16>>(
+          _mm256_extracti32x4_epi32(reinterpret_cast<__m256i>(x), at));
+    else
+      return x;
+  }
+};
+
+}  // namespace
+
+const U8S8Kernels* u8s8_kernels_avx512() { return &kernels_of<Avx512>; }
+
+}  // namespace pleat::ops
+#else
+namespace pleat::ops {
+
+const U8S8Kernels* u8s8_kernels_avx512() { return nullptr; }
+
+}  // namespace pleat::ops
+#endif
