@@ -9,9 +9,10 @@ Sections, in this order:
           its process less what the process held before
   conv    convolutions, each pass: layers of 35 networks (bench/layers.csv names their papers; where the column
           transposed is 1, the layer is the transpose of what the row says), or those of --shapes
-  inference  calls of trained networks (inference_networks.cpp), through an Inference and as a forward, and of
-          onnxruntime on the ONNX files that Pleat writes of them: only with --only inference --against onnxruntime,
-          in a Python that has it
+  inference  calls of trained networks (inference_networks.cpp), through an Inference, as a forward and through an
+          Inference in int8, and of onnxruntime on the ONNX files that Pleat writes of them, which it quantises
+          itself (onnxruntime.quantization) for the last: only with --only inference --against onnxruntime, in a
+          Python that has it
   ops     a survey of all other ops in three sizes, forward and backward: pointwise functions of the table of op
           cases, and the rows of survey_rows.cpp beside it
 
@@ -170,7 +171,7 @@ def op_problems(args, pleat):
 def inference_problems(args, pleat):
     for model in pleat.ask("networks"):
         for batch in INFERENCE_BATCHES:
-            for which in ("plan", "forward"):
+            for which in ("plan", "forward", "int8"):
                 yield {"group": model, "name": f"{model}, batch {batch}", "pass": which, "model": model, "batch": batch,
                        "file": os.path.join(args.folder.name, f"{model}.onnx")}
 

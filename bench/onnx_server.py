@@ -4,6 +4,7 @@ speaks as it does. Its network is the ONNX file that timing_server has written.
 """
 import argparse
 import json
+import os
 import resource
 import sys
 import time
@@ -16,6 +17,36 @@ except ImportError as error:
     sys.exit(3)
 
 
+def noise(ports, batch):
+    """Inputs by name."""
+    inputs = {}
+    for port in ports:
+        shape = [size if isinstance(size, int) else batch for size in port.shape]
+        inputs[port.name] = (numpy.random.randint(0, 65, shape).astype(numpy.int64) if "int" in port.type
+                             else numpy.random.randn(*shape).astype(numpy.float32))
+    return inputs
+
+
+def quantized(file):
+    """The name of the file with the network in int8: activations as uint8, weights as int8 for each channel."""
+    made = file.replace(".onnx", ".int8.onnx")
+    if not os.path.exists(made):
+        from onnxruntime import quantization
+        prepared = file.replace(".onnx", ".prepared.onnx")
+        quantization.shape_inference.quant_pre_process(file, prepared, skip_symbolic_shape=True)
+        ports = onnxruntime.InferenceSession(file, providers=["CPUExecutionProvider"]).get_inputs()
+        examples = iter([noise(ports, 8)])
+
+        class Examples(quantization.CalibrationDataReader):
+            def get_next(self):
+                return next(examples, None)
+
+        quantization.quantize_static(prepared, made, Examples(), quant_format=quantization.QuantFormat.QDQ,
+                                     per_channel=True, activation_type=quantization.QuantType.QUInt8,
+                                     weight_type=quantization.QuantType.QInt8)
+    return made
+
+
 class Server:
     def __init__(self, threads, by_processor):
         self.threads, self.by_processor, self.run = threads, by_processor, None
@@ -23,12 +54,9 @@ class Server:
     def prepare(self, problem):
         options = onnxruntime.SessionOptions()
         options.intra_op_num_threads, options.inter_op_num_threads = self.threads, 1
-        session = onnxruntime.InferenceSession(problem["file"], options, providers=["CPUExecutionProvider"])
-        inputs = {}
-        for port in session.get_inputs():
-            shape = [size if isinstance(size, int) else problem["batch"] for size in port.shape]
-            inputs[port.name] = (numpy.random.randint(0, 65, shape).astype(numpy.int64) if "int" in port.type
-                                 else numpy.random.randn(*shape).astype(numpy.float32))
+        file = quantized(problem["file"]) if problem["pass"] == "int8" else problem["file"]
+        session = onnxruntime.InferenceSession(file, options, providers=["CPUExecutionProvider"])
+        inputs = noise(session.get_inputs(), problem["batch"])
         self.run = lambda: session.run(None, inputs)
 
     def time(self, runs):

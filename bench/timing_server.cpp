@@ -12,8 +12,8 @@
 //                                   system took a processor away meanwhile
 // A problem of conv has a "pass", a "format", lists of sizes "input", "weight", "stride", "padding",
 // "dilation", and "groups" and "tuned"; "transposed" with "output_padding" is conv_transpose1d ... 3d. A step
-// has "model", "batch" and "format". Inference has "model", "batch", "pass" ("plan": of an Inference, or
-// "forward") and perhaps a "file", to which the network is written as ONNX.
+// has "model", "batch" and "format". Inference has "model", "batch", "pass" ("plan": of an Inference; "int8":
+// of one that computes in int8; or "forward") and perhaps a "file", to which the network is written as ONNX.
 #include <fstream>
 #include <functional>
 #include <iostream>
@@ -105,7 +105,10 @@ Work inference_work(const Json& request) {
       const NoGrad off_the_tape;
       (void)(*net)(input);
     };
-  const auto engine = std::make_shared<const Inference>(*net, input);
+  InferenceOptions options;
+  if (request.at("pass") == "int8")
+    options.calibration = {{bench::make_inference_network(request.at("model"), 8).input}};
+  const auto engine = std::make_shared<const Inference>(*net, input, options);
   return [net = net, input = input, engine] { (void)(*engine)(input); };
 }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <mutex>
+#include <optional>
 #include <utility>
 
 #include "pleat/autograd/autocast.h"
@@ -74,7 +75,7 @@ struct Known {
   Key key;
   std::shared_ptr<const inference::Plan> plan;        ///< null: the network runs as it is
   std::shared_ptr<inference::CapturedPlan> captured;  ///< the plan on a GPU, where it can be
-  std::string reason;                                 ///< why there is no plan, or it is not captured
+  std::string reason;                                 ///< why there is no plan, or what it is not
   uint64_t last_call;
 };
 
@@ -84,9 +85,37 @@ std::string describe(const Known& known) {
     text += fmt::format("{}{} {}", text.empty() ? "inputs " : ", ", to_string(port.shape), name(port.dtype));
   if (known.captured != nullptr) text += ", as a CUDA graph";
   if (known.plan != nullptr)
-    return text + (known.reason.empty() ? "" : ", not as a CUDA graph: " + known.reason) + ":\n" +
-           known.plan->describe();
+    return text + (known.reason.empty() ? "" : ", " + known.reason) + ":\n" + known.plan->describe();
   return text + ": the network as it is, since a plan cannot follow it: " + known.reason + '\n';
+}
+
+/// Throws ValueError unless int8 can be introduced by the examples.
+void check_calibration(nn::Module& net, const std::vector<Tensor>& inputs,
+                       const std::vector<std::vector<Tensor>>& calibration) {
+  const auto check_type = [](const Tensor& t, const char* what) {
+    check<ValueError>(t.device().is_cpu() && (!is_floating(t.dtype()) || t.dtype() == float32),
+                      "Inference: int8 is for float32 on the CPU, got {} {}; convert with to(float32) and "
+                      "to(\"cpu\"), or leave out calibration",
+                      what, t);
+  };
+  for (const Tensor& input : inputs) check_type(input, "an input");
+  for (const Tensor& parameter : net.parameters()) check_type(parameter, "a parameter");
+  for (std::size_t e = 0; e < calibration.size(); ++e) {
+    const std::vector<Tensor>& example = calibration[e];
+    check<ValueError>(
+        example.size() == inputs.size(),
+        "Inference: calibration: each example needs {} inputs, as the network, got {} in example {}",
+        inputs.size(), example.size(), e);
+    for (std::size_t i = 0; i < inputs.size(); ++i) {
+      check<ValueError>(example[i].defined() && example[i].numel() > 0,
+                        "Inference: calibration: input {} of example {} is undefined or empty", i, e);
+      check<ValueError>(
+          example[i].dtype() == inputs[i].dtype() && example[i].device() == inputs[i].device() &&
+              example[i].rank() == inputs[i].rank(),
+          "Inference: calibration: input {} of example {} must be as that of the network, {}, got {}", i, e,
+          inputs[i], example[i]);
+    }
+  }
 }
 
 }  // namespace
@@ -116,7 +145,12 @@ struct Inference::State {
       const onnx::Trace trace = trace_for(inputs);
       check<ValueError>(!trace.reads_numbers,
                         "it reads elements of a tensor (item(), to_vector()), by which it may decide");
-      made->plan = std::make_shared<const inference::Plan>(trace, options.measure, shared);
+      if (calibrating) quantizer->begin(trace);
+      const bool in_int8 = quantizer && quantizer->fits(trace);
+      if (quantizer && !calibrating && !in_int8)
+        made->reason = "in float32: the forward takes another way than with the calibration examples";
+      made->plan = std::make_shared<const inference::Plan>(trace, options.measure && !calibrating, shared,
+                                                           in_int8 ? &*quantizer : nullptr);
     } catch (const Error& error) {
       made->reason = error.what();
       const std::string_view traced_by = "export_onnx: ";
@@ -127,13 +161,33 @@ struct Inference::State {
         const NoGrad off_the_tape;
         made->captured = std::make_shared<inference::CapturedPlan>(*made->plan, inputs);
       } catch (const Error& error) {
-        made->reason = error.what();
+        made->reason = std::string("not as a CUDA graph: ") + error.what();
       }
     if (std::ssize(all) >= options.most_plans)
       all.erase(std::min_element(all.begin(), all.end(),
                                  [](const auto& a, const auto& b) { return a->last_call < b->last_call; }));
     all.push_back(made);
     return made;
+  }
+
+  /// Finds how values are held as uint8.
+  void calibrate() {
+    const std::vector<std::vector<Tensor>> examples = std::exchange(options.calibration, {});
+    quantizer.emplace();
+    calibrating = true;
+    for (const bool counts : {false, true}) {
+      if (counts) quantizer->begin_counting();
+      for (const std::vector<Tensor>& example : examples) {
+        const std::shared_ptr<const Known> known = find(example);
+        check<ValueError>(known->plan != nullptr, "Inference: int8 needs a plan, which cannot be made: {}",
+                          known->reason);
+        quantizer->next_run();
+        (void)known->plan->run(example, &*quantizer);
+      }
+    }
+    quantizer->finish();
+    calibrating = false;
+    all.clear();
   }
 
   /// The calls that the network makes for such inputs.
@@ -174,6 +228,8 @@ struct Inference::State {
   std::vector<std::pair<Key, onnx::Plan>> traced;
   uint64_t calls = 0;
   SharedBlocks shared;
+  std::optional<inference::Quantizer> quantizer;
+  bool calibrating = false;
 };
 
 Inference::Inference(nn::Module& net, const Tensor& example, const InferenceOptions& options)
@@ -190,7 +246,12 @@ Inference::Inference(nn::Module& net, const std::vector<Tensor>& examples, Funct
   for (const Tensor& example : examples)
     check<ValueError>(example.defined(), "Inference: an example of an input is undefined");
   (void)onnx::batch_dims_of("Inference", examples, options.batch_dims);
+  if (!options.calibration.empty()) check_calibration(net, examples, options.calibration);
   state_ = std::make_unique<State>(net, std::move(function), options, examples.size());
+  if (!options.calibration.empty()) {
+    const NoGrad off_the_tape;
+    state_->calibrate();
+  }
   (void)(*this)(examples);
 }
 Inference::~Inference() = default;

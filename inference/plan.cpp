@@ -31,17 +31,24 @@ struct Fused {
   int input = -1;
   int addend = -1;
   LinearActivationPtr activation = nullptr;
+  Bounds limits = {};  ///< the activation, where it is one of these
   int output = -1;
   std::string text = {};
 };
+
+Bounds limits_of(const onnx::Trace& trace, const Call& call) {
+  const Options o(trace, call);
+  if (call.function == "relu") return {.min = 0};
+  if (call.function == "clamp" || call.function == "hardtanh")
+    return {.min = o.number("min"), .max = o.number("max")};
+  return {};
+}
 
 /// The activation of a call that a product or convolution can finish with; null for others.
 LinearActivationPtr activation_of(const onnx::Trace& trace, const Call& call) {
   const Options o(trace, call);
   const std::string& name = call.function;
-  if (name == "relu") return linear_limit({.min = 0});
-  if (name == "clamp" || name == "hardtanh")
-    return linear_limit({.min = o.number("min"), .max = o.number("max")});
+  if (name == "relu" || name == "clamp" || name == "hardtanh") return linear_limit(limits_of(trace, call));
   if (name == "sigmoid") return linear_sigmoid();
   if (name == "tanh") return linear_tanh();
   if (name == "silu") return linear_silu();
@@ -78,11 +85,12 @@ Affine affine_of(const Options& o, const std::vector<const Tensor*>& in) {
 
 class Plan::Builder {
  public:
-  Builder(Plan& plan, const onnx::Trace& trace, bool measured, SharedBlocks& shared)
+  Builder(Plan& plan, const onnx::Trace& trace, bool measured, SharedBlocks& shared, Quantizer* quantizer)
       : plan_(plan),
         trace_(trace),
         measured_(measured),
         shared_(shared),
+        quantizer_(quantizer),
         known_(trace.values.size()),
         readers_(trace.values.size()),
         made_by_(trace.values.size(), -1),
@@ -99,8 +107,14 @@ class Plan::Builder {
         for (const int v : trace_.calls[c].inputs)
           if (v >= 0) readers_[at(v)].push_back(static_cast<int>(c));
     for (const int v : trace_.outputs) readers_[at(v)].push_back(beyond);
-    for (std::size_t c = 0; c < trace_.calls.size(); ++c)
-      if (!done_[c] && is_needed(trace_.calls[c])) add_step(c);
+    std::vector<std::pair<std::size_t, std::optional<Fused>>> steps;
+    for (std::size_t c = 0; c < trace_.calls.size(); ++c) {
+      if (done_[c] || !is_needed(trace_.calls[c])) continue;
+      steps.emplace_back(c, fusible(trace_.calls[c]));
+      if (steps.back().second) extend(*steps.back().second, c);
+    }
+    find_uint8(steps);
+    for (const auto& [c, fused] : steps) add_step(c, fused);
     finish();
   }
 
@@ -122,7 +136,9 @@ class Plan::Builder {
   }
 
   Run again(const Call& call) const {
-    Run run = run_of(trace_, call);
+    const bool of_uint8 =
+        !is_uint8_.empty() && !call.outputs.empty() && call.outputs[0] >= 0 && is_uint8_[at(call.outputs[0])];
+    Run run = of_uint8 ? Quantizer::run_of_uint8(trace_, call) : run_of(trace_, call);
     check<ValueError>(run != nullptr, "{} cannot be called again by a plan", call.where());
     return run;
   }
@@ -225,6 +241,7 @@ class Plan::Builder {
                                              ? activation_of(trace_, call)
                                              : nullptr) {
         fused.activation = std::move(f);
+        fused.limits = limits_of(trace_, call);
         take(fused, next, c, call.function);
       } else if (finishes && is_plain && call.function == "add" && call.inputs.size() == 2) {
         const int other = call.inputs[call.inputs[0] == fused.output ? 1 : 0];
@@ -246,11 +263,32 @@ class Plan::Builder {
     fused.text += " + " + name;
   }
 
-  void add_step(std::size_t c) {
+  /// Why a step is left in float32 where others compute in int8.
+  const char* refusal(const Fused& fused) const {
+    return is_frozen(fused) ? quantizer_->refusal(fused.input, fused.weight) : "of this kind";
+  }
+  bool is_int8(const std::optional<Fused>& fused) const {
+    return quantizer_ != nullptr && fused && refusal(*fused) == nullptr;
+  }
+  void find_uint8(const std::vector<std::pair<std::size_t, std::optional<Fused>>>& steps) {
+    if (quantizer_ == nullptr) return;
+    std::vector<StepValues> values;
+    for (const auto& [c, fused] : steps) {
+      const Call& call = trace_.calls[c];
+      if (fused)
+        values.push_back({is_int8(fused), &call, {fused->input, fused->addend}, {fused->output}});
+      else
+        values.push_back({false, &call, call.inputs, call.outputs});
+    }
+    is_uint8_ = quantizer_->uint8_values(values, trace_);
+  }
+
+  void add_step(std::size_t c, const std::optional<Fused>& fused) {
     const Call& call = trace_.calls[c];
-    if (std::optional<Fused> fused = fusible(call)) {
-      extend(*fused, c);
-      const std::string where = call.module.empty() ? "" : " in " + call.module;
+    if (is_int8(fused)) return add_int8(*fused, c);
+    if (fused) {
+      std::string where = call.module.empty() ? "" : " in " + call.module;
+      if (quantizer_ != nullptr) where += fmt::format(", float32 ({})", refusal(*fused));
       if (!is_frozen(*fused))
         add_call(call, {fused->input, constant(fused->weight), constant(fused->bias)}, {fused->output},
                  fused->text + where);
@@ -332,6 +370,20 @@ class Plan::Builder {
     return std::make_shared<const ops::FrozenLinear>(weight, own(bias), shared_);
   }
 
+  void add_int8(const Fused& fused, std::size_t c) {
+    const Call& call = *fused.call;
+    const auto conv =
+        quantizer_->make({c, fused.weight, fused.bias,
+                          call.function == "conv" ? conv_options(Options(trace_, call)) : ConvOptions(),
+                          fused.input, fused.addend, fused.output, fused.activation, fused.limits},
+                         is_uint8_);
+    add(fused.text + (call.module.empty() ? "" : " in " + call.module) + ": int8",
+        {fused.input, fused.addend},
+        [conv, x = fused.input, addend = fused.addend, y = fused.output](std::vector<Tensor>& values) {
+          values[at(y)] = conv->run(values[at(x)], addend < 0 ? Tensor() : values[at(addend)]);
+        });
+  }
+
   static ops::ResultFinish finish_of(const std::vector<Tensor>& values, int addend,
                                      const LinearActivationPtr& activation) {
     ops::ResultFinish finish;
@@ -383,6 +435,8 @@ class Plan::Builder {
   const onnx::Trace& trace_;
   bool measured_;
   SharedBlocks& shared_;
+  Quantizer* quantizer_;                     ///< null: all in its own type
+  std::vector<bool> is_uint8_;               ///< of each value
   std::vector<Tensor> known_;                ///< by value, where it is constant
   std::vector<std::vector<int>> readers_;    ///< of each value: the calls, and `beyond`
   std::vector<int> made_by_;                 ///< of each value: the call
@@ -391,16 +445,17 @@ class Plan::Builder {
   std::unordered_map<int, std::size_t> last_step_;
 };
 
-Plan::Plan(const onnx::Trace& trace, bool measured, SharedBlocks& shared) {
-  Builder(*this, trace, measured, shared).build();
+Plan::Plan(const onnx::Trace& trace, bool measured, SharedBlocks& shared, Quantizer* quantizer) {
+  Builder(*this, trace, measured, shared, quantizer).build();
 }
 
-std::vector<Tensor> Plan::run(const std::vector<Tensor>& inputs) const {
+std::vector<Tensor> Plan::run(const std::vector<Tensor>& inputs, Quantizer* observer) const {
   std::vector<Tensor> values = constants_;
   for (std::size_t i = 0; i < inputs.size(); ++i) values[static_cast<std::size_t>(inputs_[i])] = inputs[i];
   for (const Step& step : steps_) {
     const RecordFunction range(step.text);
     step.run(values);
+    if (observer != nullptr) observer->observe(values);
     for (const int v : step.last_reads) values[static_cast<std::size_t>(v)] = {};
   }
   std::vector<Tensor> outputs;

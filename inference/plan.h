@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "pleat/core/tensor/shared_blocks.h"
+#include "pleat/inference/quantize.h"
 #include "pleat/onnx/trace.h"
 
 namespace pleat::inference {
@@ -14,10 +15,11 @@ namespace pleat::inference {
 /// The calls of a trace as they are made again.
 class Plan {
  public:
-  /// Weights are of `shared`. Throws ValueError for a call that cannot be made again.
-  Plan(const onnx::Trace& trace, bool measured, SharedBlocks& shared);
+  /// Throws ValueError for a call that cannot be made again. `quantizer`: computes in int8; null: in float32.
+  Plan(const onnx::Trace& trace, bool measured, SharedBlocks& shared, Quantizer* quantizer = nullptr);
 
-  std::vector<Tensor> run(const std::vector<Tensor>& inputs) const;
+  /// `observer` sees the values after each step.
+  std::vector<Tensor> run(const std::vector<Tensor>& inputs, Quantizer* observer = nullptr) const;
   /// A line for each call.
   std::string describe() const;
 

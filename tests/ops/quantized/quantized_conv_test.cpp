@@ -206,7 +206,7 @@ TEST_CASE("int8: biases, addends, limits and activations", "[int8][cpu]") {
         CHECK(y.dtype() == (to_bytes ? uint8 : float32));
         const Tensor got = to_bytes ? numbers(y, out) : y;
         const Tensor expected = to_bytes ? clamp(c.expected, {.min = -3, .max = 3}) : c.expected;
-        CHECK(max(abs(got - expected)).item<float>() < (to_bytes ? 0.10F : 0.07F));
+        CHECK(max(abs(got - expected)).item<float>() < 0.1F);
         CHECK(mean(abs(got - expected)).item<float>() < 0.025F);
       }
   // A vector of columns in parts, with an activation on each.
