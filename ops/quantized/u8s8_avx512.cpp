@@ -48,16 +48,29 @@ struct Avx512 {
     return reinterpret_cast<Vector<float, 4 * size>>(
         _mm512_cvtepi32_ps(_mm512_cvtepu8_epi32(reinterpret_cast<__m128i>(x))));
   }
-  template <int size, int at>
-  [[gnu::always_inline]] static Vector<int32_t, 16> lane(const Vector<int32_t, size>& x) {
-    if constexpr (size == 64)
-      return reinterpret_cast<Vector<int32_t, 16>>(
-          _mm512_extracti32x4_epi32(reinterpret_cast<__m512i>(x), at));
-    else if constexpr (size == 32)
-      return reinterpret_cast<Vector<int32_t, 16>>(
-          _mm256_extracti32x4_epi32(reinterpret_cast<__m256i>(x), at));
-    else
-      return x;
+  /// The elements at `from`, the first `count` of them; 0.
+  template <int size>
+  [[gnu::always_inline]] static Vector<float, 4 * size> load_some(const float* from, int64_t count) {
+    return reinterpret_cast<Vector<float, 4 * size>>(_mm512_maskz_loadu_ps(mask(count), from));
+  }
+  template <int size>
+  [[gnu::always_inline]] static Vector<uint8_t, size> load_some(const uint8_t* from, int64_t count) {
+    return reinterpret_cast<Vector<uint8_t, size>>(_mm_maskz_loadu_epi8(mask(count), from));
+  }
+  template <int size>
+  [[gnu::always_inline]] static void store_some(float* to, const Vector<float, 4 * size>& x, int64_t count) {
+    _mm512_mask_storeu_ps(to, mask(count), reinterpret_cast<__m512>(x));
+  }
+  template <int size>
+  [[gnu::always_inline]] static void store_some(uint8_t* to, const Vector<uint8_t, size>& x, int64_t count) {
+    _mm_mask_storeu_epi8(to, mask(count), reinterpret_cast<__m128i>(x));
+  }
+  [[gnu::always_inline]] static __mmask16 mask(int64_t count) {
+    return static_cast<__mmask16>(count >= 16 ? 0xffff : (1 << count) - 1);
+  }
+  [[gnu::always_inline]] static Vector<float, 64> limited(const Vector<float, 64>& x, float low, float high) {
+    return reinterpret_cast<Vector<float, 64>>(
+        _mm512_min_ps(_mm512_max_ps(reinterpret_cast<__m512>(x), _mm512_set1_ps(low)), _mm512_set1_ps(high)));
   }
 };
 

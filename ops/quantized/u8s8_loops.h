@@ -20,38 +20,14 @@ using simd::Vector;
 
 constexpr int64_t tile_columns = 64;
 
-/// The elements at `from`, the first `count` of them.
-template <int size, class T>
-[[gnu::always_inline]] inline auto load_some(const T* from, int64_t count) {
-  constexpr int bytes = size * static_cast<int>(sizeof(T));
-  if (count >= size) return load<bytes>(from);
-  T some[size] = {};
-  std::memcpy(some, from, static_cast<std::size_t>(count) * sizeof(T));
-  return load<bytes>(static_cast<const T*>(some));
-}
-template <int size, class T, class V>
-[[gnu::always_inline]] inline void store_some(T* to, const V& vector, int64_t count) {
-  constexpr int bytes = size * static_cast<int>(sizeof(T));
-  if (count >= size) return store<bytes>(to, vector);
-  T some[size];
-  store<bytes>(some, vector);
-  std::memcpy(to, some, static_cast<std::size_t>(count) * sizeof(T));
-}
-
 /// The lowest bytes of 1.5 * 2^23 + x are x, rounded to the nearest whole number: for x of 0 ... 255.
 constexpr float rounder = 12582912;
-
-template <class V>
-[[gnu::always_inline]] inline V limited(const V& x, float low, float high) {
-  const V lowest = V{} + low, highest = V{} + high;
-  const V raised = x > lowest ? x : lowest;
-  return raised < highest ? raised : highest;
-}
 
 template <class Isa, int size, class V>
 [[gnu::always_inline]] inline void store_rounded(const V& x, uint8_t* to, int64_t count) {
   using Ints = Vector<int32_t, size * 4>;
-  store_some<size>(to, Isa::template low_bytes<size>(reinterpret_cast<Ints>(x + rounder)), count);
+  Isa::template store_some<size>(to, Isa::template low_bytes<size>(reinterpret_cast<Ints>(x + rounder)),
+                                 count);
 }
 
 enum class Addend { none, of_float, of_uint8 };
@@ -62,23 +38,25 @@ void finish_rows(const U8S8Finish& f, const int32_t* sums, int64_t rows, int64_t
                  int64_t first_column) {
   constexpr int size = Isa::bytes / 4;
   using Floats = Vector<float, Isa::bytes>;
-  for (int64_t i = 0; i < rows; ++i, sums += tile_columns)
-    for (int64_t j = 0; j < columns; j += size) {
-      const int64_t column = first_column + j, count = columns - j;
-      Floats y = __builtin_convertvector(load<Isa::bytes>(sums + j), Floats);
-      y = y * load<Isa::bytes>(f.scale + column) + load<Isa::bytes>(f.shift + column);
-      const int64_t place = (first_row + i) * f.addend_row + column;
+  for (int64_t j = 0; j < columns; j += size) {
+    const int64_t column = first_column + j, count = columns - j;
+    const Floats scale = load<Isa::bytes>(f.scale + column), shift = load<Isa::bytes>(f.shift + column);
+    int64_t place = first_row * f.addend_row + column, to = first_row * f.y_row + column;
+    for (int64_t i = 0; i < rows; ++i, place += f.addend_row, to += f.y_row) {
+      Floats y =
+          __builtin_convertvector(load<Isa::bytes>(sums + i * tile_columns + j), Floats) * scale + shift;
       if constexpr (addend == Addend::of_float)
-        y += load_some<size>(f.float_addend + place, count) * f.addend_scale;
+        y += Isa::template load_some<size>(f.float_addend + place, count) * f.addend_scale;
       else if constexpr (addend == Addend::of_uint8)
-        y += Isa::template to_floats<size>(load_some<size>(f.uint8_addend + place, count)) * f.addend_scale;
-      y = limited(y, f.low, f.high);
-      const int64_t to = (first_row + i) * f.y_row + column;
+        y += Isa::template to_floats<size>(Isa::template load_some<size>(f.uint8_addend + place, count)) *
+             f.addend_scale;
+      y = Isa::limited(y, f.low, f.high);
       if constexpr (to_uint8)
         store_rounded<Isa, size>(y, f.uint8_y + to, count);
       else
-        store_some<size>(f.float_y + to, y, count);
+        Isa::template store_some<size>(f.float_y + to, y, count);
     }
+  }
 }
 template <class Isa>
 void finish_rows(const U8S8Finish& f, const int32_t* sums, int64_t rows, int64_t columns, int64_t first_row,
@@ -181,6 +159,21 @@ template <int bytes, int unit, class V>
   (std::make_index_sequence<bytes>());
 }
 
+/// lower = a[0], b[0], a[1] ... of the lower halves, upper = of the upper halves; elements are of `unit`
+/// bytes.
+template <int unit, class V>
+[[gnu::always_inline]] inline void interleave_all(const V& a, const V& b, V& lower, V& upper) {
+  [&]<std::size_t... i>(std::index_sequence<i...>) {
+    constexpr std::size_t n = sizeof...(i), words = unit / 4;
+    constexpr auto place = [](std::size_t at, std::size_t half) {
+      return half * n / 2 + at / (2 * words) * words + at % words + at / words % 2 * n;
+    };
+    lower = __builtin_shufflevector(a, b, place(i, 0)...);
+    upper = __builtin_shufflevector(a, b, place(i, 1)...);
+  }
+  (std::make_index_sequence<sizeof(V) / 4>());
+}
+
 /// Sums of one window of `block` channels from `channel` on, in their order.
 template <class Isa, int block>
 [[gnu::always_inline]] inline void sum_window(const U8S8Depthwise& p, const uint8_t* a, const int8_t* b,
@@ -204,11 +197,15 @@ template <class Isa, int block>
           Isa::template weights<block>(load<block>(b + quarter * block)));
     });
   }
-  for_constants<4>([&](auto quarter) {
-    for_constants<block / 16>([&](auto lane) {
-      store<16>(sums + lane * 16 + quarter * 4, Isa::template lane<block, lane>(total[quarter]));
-    });
+  // From each quarter's lanes to lanes of each four quarters.
+  constexpr int rounds = block > 16 ? 2 : 0;
+  Ints round[4];
+  for_constants<rounds>([&](auto) {
+    for_constants<2>(
+        [&](auto i) { interleave_all<16>(total[i], total[i + 2], round[2 * i], round[2 * i + 1]); });
+    for_constants<4>([&](auto i) { total[i] = round[i]; });
   });
+  for_constants<4>([&](auto i) { store<block>(sums + i * (block / 4), total[i]); });
 }
 
 template <class Isa, int block>
@@ -248,7 +245,8 @@ template <class Isa>
 void quantize(const float* x, int64_t n, float scale, float shift, uint8_t* y) {
   constexpr int size = Isa::bytes / 4;
   for (int64_t i = 0; i < n; i += size)
-    store_rounded<Isa, size>(limited(load_some<size>(x + i, n - i) * scale + shift, 0, 255), y + i, n - i);
+    store_rounded<Isa, size>(
+        Isa::limited(Isa::template load_some<size>(x + i, n - i) * scale + shift, 0, 255), y + i, n - i);
 }
 
 template <class Isa>

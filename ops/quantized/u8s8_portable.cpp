@@ -66,9 +66,28 @@ struct Portable {
   [[gnu::always_inline]] static Vector<float, 4 * size> to_floats(const V& x) {
     return __builtin_convertvector(x, Vector<float, 4 * size>);
   }
-  template <int size, int at>
-  [[gnu::always_inline]] static Vector<int32_t, 16> lane(const Vector<int32_t, size>& x) {
-    return __builtin_shufflevector(x, x, 4 * at, 4 * at + 1, 4 * at + 2, 4 * at + 3);
+  /// The elements at `from`, the first `count` of them.
+  template <int size, class T>
+  [[gnu::always_inline]] static auto load_some(const T* from, int64_t count) {
+    constexpr int bytes_of_all = size * static_cast<int>(sizeof(T));
+    if (count >= size) return load<bytes_of_all>(from);
+    T some[size] = {};
+    std::memcpy(some, from, static_cast<std::size_t>(count) * sizeof(T));
+    return load<bytes_of_all>(static_cast<const T*>(some));
+  }
+  template <int size, class T, class V>
+  [[gnu::always_inline]] static void store_some(T* to, const V& x, int64_t count) {
+    constexpr int bytes_of_all = size * static_cast<int>(sizeof(T));
+    if (count >= size) return store<bytes_of_all>(to, x);
+    T some[size];
+    store<bytes_of_all>(some, x);
+    std::memcpy(to, some, static_cast<std::size_t>(count) * sizeof(T));
+  }
+  template <class V>
+  [[gnu::always_inline]] static V limited(const V& x, float low, float high) {
+    const V lowest = V{} + low, highest = V{} + high;
+    const V raised = x > lowest ? x : lowest;
+    return raised < highest ? raised : highest;
   }
 };
 
