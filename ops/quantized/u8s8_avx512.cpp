@@ -63,7 +63,10 @@ struct Avx512 {
   }
   template <int size>
   [[gnu::always_inline]] static void store_some(uint8_t* to, const Vector<uint8_t, size>& x, int64_t count) {
-    _mm_mask_storeu_epi8(to, mask(count), reinterpret_cast<__m128i>(x));
+    if (count >= size)
+      _mm_storeu_si128(reinterpret_cast<__m128i*>(to), reinterpret_cast<__m128i>(x));
+    else
+      _mm_mask_storeu_epi8(to, mask(count), reinterpret_cast<__m128i>(x));
   }
   [[gnu::always_inline]] static __mmask16 mask(int64_t count) {
     return static_cast<__mmask16>(count >= 16 ? 0xffff : (1 << count) - 1);

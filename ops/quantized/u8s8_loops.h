@@ -34,10 +34,11 @@ enum class Addend { none, of_float, of_uint8 };
 
 /// Rows of sums, tile_columns apart, to y.
 template <class Isa, Addend addend, bool to_uint8>
-void finish_rows(const U8S8Finish& f, const int32_t* sums, int64_t rows, int64_t columns, int64_t first_row,
-                 int64_t first_column) {
+void finish_rows(const U8S8Finish& given, const int32_t* sums, int64_t rows, int64_t columns,
+                 int64_t first_row, int64_t first_column) {
   constexpr int size = Isa::bytes / 4;
   using Floats = Vector<float, Isa::bytes>;
+  const U8S8Finish f = given;  // which y does not alias
   for (int64_t j = 0; j < columns; j += size) {
     const int64_t column = first_column + j, count = columns - j;
     const Floats scale = load<Isa::bytes>(f.scale + column), shift = load<Isa::bytes>(f.shift + column);
