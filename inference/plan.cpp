@@ -9,6 +9,7 @@
 #include "pleat/core/base/record_function.h"
 #include "pleat/core/base/small_vector.h"
 #include "pleat/core/tensor/copy.h"
+#include "pleat/core/tensor/create.h"
 #include "pleat/inference/functions.h"
 #include "pleat/ops/conv/conv.h"
 #include "pleat/ops/conv/frozen_conv.h"
@@ -111,6 +112,7 @@ class Plan::Builder {
     for (std::size_t c = 0; c < trace_.calls.size(); ++c) {
       if (done_[c] || !is_needed(trace_.calls[c])) continue;
       steps.emplace_back(c, fusible(trace_.calls[c]));
+      if (!steps.back().second) steps.back().second = norm_before_int8(trace_.calls[c]);
       if (steps.back().second) extend(*steps.back().second, c);
     }
     find_uint8(steps);
@@ -201,6 +203,26 @@ class Plan::Builder {
     return fused;
   }
 
+  /// A batch norm between what computes in int8, as a convolution with one weight a channel: so the values
+  /// before and after it can be uint8.
+  std::optional<Fused> norm_before_int8(const Call& norm) const {
+    if (quantizer_ == nullptr || norm.function != "batch_norm") return std::nullopt;
+    const Tensor& x = example(norm.inputs[0]);
+    if (x.dtype() != float32 || x.rank() < 3 || x.numel() == 0) return std::nullopt;
+    int next = only_reader(norm.outputs[0]);
+    if (next >= 0 && limits_of(trace_, trace_.calls[at(next)]).any())
+      next = only_reader(trace_.calls[at(next)].outputs[0]);
+    if (next < 0 || !fusible(trace_.calls[at(next)])) return std::nullopt;
+    Shape shape(x.shape().size(), 1);
+    shape[0] = x.size(1);
+    Fused fused{
+        .call = &norm, .weight = ones(Sizes(shape)), .input = norm.inputs[0], .output = norm.inputs[0]};
+    if (!fold(fused, norm) || refusal(fused) != nullptr) return std::nullopt;
+    fused.output = norm.outputs[0];
+    fused.text = norm.function;
+    return fused;
+  }
+
   /// Folds a batch norm by running statistics into the weights.
   bool fold(Fused& fused, const Call& norm) const {
     if (norm.function != "batch_norm" && norm.function != "instance_norm") return false;
@@ -266,6 +288,11 @@ class Plan::Builder {
   /// Why a step is left in float32 where others compute in int8.
   const char* refusal(const Fused& fused) const {
     return is_frozen(fused) ? quantizer_->refusal(fused.input, fused.weight) : "of this kind";
+  }
+  ConvOptions options_of(const Fused& fused) const {
+    const Call& call = *fused.call;
+    if (call.function == "batch_norm") return {.groups = fused.weight.size(0)};
+    return call.function == "conv" ? conv_options(Options(trace_, call)) : ConvOptions();
   }
   bool is_int8(const std::optional<Fused>& fused) const {
     return quantizer_ != nullptr && fused && refusal(*fused) == nullptr;
@@ -372,11 +399,9 @@ class Plan::Builder {
 
   void add_int8(const Fused& fused, std::size_t c) {
     const Call& call = *fused.call;
-    const auto conv =
-        quantizer_->make({c, fused.weight, fused.bias,
-                          call.function == "conv" ? conv_options(Options(trace_, call)) : ConvOptions(),
-                          fused.input, fused.addend, fused.output, fused.activation, fused.limits},
-                         is_uint8_);
+    const auto conv = quantizer_->make({c, fused.weight, fused.bias, options_of(fused), fused.input,
+                                        fused.addend, fused.output, fused.activation, fused.limits},
+                                       is_uint8_);
     add(fused.text + (call.module.empty() ? "" : " in " + call.module) + ": int8",
         {fused.input, fused.addend},
         [conv, x = fused.input, addend = fused.addend, y = fused.output](std::vector<Tensor>& values) {

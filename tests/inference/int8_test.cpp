@@ -111,6 +111,25 @@ TEST_CASE("int8: networks stay close to float32", "[int8][inference][cpu]") {
   check_int8(trained(Moved{}), {3, 9, 9}, 0.06);
 }
 
+TEST_CASE("int8: a norm between convolutions computes in int8, too", "[int8][inference][cpu]") {
+  struct Dense : nn::Module {
+    nn::Conv2d a{{.in_channels = 3, .out_channels = 12, .kernel_size = 3, .padding = 1}};
+    nn::BatchNorm2d norm{{.num_features = 15}};
+    nn::Conv2d b{{.in_channels = 15, .out_channels = 8, .kernel_size = 3, .padding = 1}};
+    nn::BatchNorm2d alone{{.num_features = 3}};
+    void members(nn::Members& m) override {
+      m("a", a);
+      m("norm", norm);
+      m("b", b);
+      m("alone", alone);
+    }
+    Tensor forward(const Tensor& x) override { return b(relu(norm(cat({a(x), alone(x)}, 1)))); }
+  };
+  const std::string text = check_int8(trained(Dense{}), {3, 8, 8}, 0.07);
+  CHECK_THAT(text, Contains("batch_norm + relu in norm: int8"));
+  CHECK_THAT(text, Contains("batch_norm in alone\n"));  // is read by cat, not by a convolution
+}
+
 TEST_CASE("int8: recurrent layers stay float32", "[int8][inference][cpu]") {
   struct LastOutput : nn::Module {
     nn::LSTM lstm{{.input_size = 8, .hidden_size = 20, .batch_first = true}};
