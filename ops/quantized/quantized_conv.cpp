@@ -27,7 +27,7 @@ Quantization Quantization::of(double least, double most) {
   least = std::min(least, 0.0);
   most = std::max(most, 0.0);
   Quantization q;
-  if (most > least) q.scale = static_cast<float>((most - least) / 255);
+  if (const auto scale = static_cast<float>((most - least) / 255); std::isnormal(scale)) q.scale = scale;
   q.zero = static_cast<int32_t>(std::clamp(std::nearbyint(-least / q.scale), 0.0, 255.0));
   return q;
 }
@@ -99,8 +99,11 @@ void QuantizedConv::pack(const Tensor& weight, const Tensor& bias, const Quantiz
   for (int64_t k = 0; k < out_channels_; ++k) {
     const float* const row = w + k * depth;
     float largest = 0;
-    for (int64_t i = 0; i < depth; ++i) largest = std::max(largest, std::abs(row[i]));
-    const float scale = largest > 0 ? largest / 127 : 1;
+    for (int64_t i = 0; i < depth; ++i) {
+      check<ValueError>(std::isfinite(row[i]), "int8: a weight is {}", double{row[i]});
+      largest = std::max(largest, std::abs(row[i]));
+    }
+    const float scale = std::isnormal(largest / 127) ? largest / 127 : 1;
     int32_t sum = 0;
     for (int64_t i = 0; i < depth; ++i) {
       const auto value = static_cast<int8_t>(std::clamp(std::nearbyint(row[i] / scale), -127.0F, 127.0F));

@@ -38,7 +38,7 @@ struct QuantizedFinish {
 class QuantizedConv {
  public:
   /// A weight [out, in] is that of linear; the bias may be undefined. Throws ValueError where
-  /// sums_fit(depth) is false.
+  /// sums_fit(depth) is false, or a weight is not finite.
   QuantizedConv(const Tensor& weight, const Tensor& bias, const ConvOptions& options, const Quantization& x,
                 const QuantizedFinish& finish, const U8S8Kernels& kernels = u8s8_kernels());
 

@@ -180,6 +180,12 @@ TEST_CASE("int8: summary tells what stays float32", "[int8][inference][cpu]") {
   CHECK_THAT(engine.summary(), Contains("conv_transpose in 1, float32 (of this kind)"));
   CHECK_THAT(engine.summary(), Contains("linear in 3: int8"));
 
+  auto long_sums = nn::Sequential{nn::Linear{{.in_features = 40000, .out_features = 2}}};
+  const Tensor row = randn({1, 40000});
+  const Inference left(long_sums, row, {.calibration = {{row}}});
+  CHECK_THAT(left.summary(), Contains("linear in 0, float32 (too many products in a sum)"));
+  CHECK(left.difference({row}) < 1e-5);
+
   struct ByRows : nn::Module {
     nn::Linear linear{{.in_features = 4, .out_features = 4}};
     void members(nn::Members& m) override { m("linear", linear); }

@@ -241,4 +241,8 @@ TEST_CASE("int8: a range holds 0 as it is", "[int8][cpu]") {
   CHECK(Quantization::of(-2, -1).zero == 255);
   CHECK(Quantization::of(-1, 3).zero == 64);
   CHECK(Quantization::of(0, 0).scale == 1);
+  CHECK(Quantization::of(0, 1e-44).scale == 1);
+  CHECK(QuantizedConv(full({1, 4}, 1e-44F), {}, {}, whole, {}).run(bytes({1, 4})).item<float>() == 0);
+  for (const float x : {std::numeric_limits<float>::infinity(), std::nanf("")})
+    CHECK_THROWS_WITH(QuantizedConv(full({1, 4}, x), {}, {}, whole, {}), Contains("a weight is"));
 }
