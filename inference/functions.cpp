@@ -143,11 +143,15 @@ Maker scattered(Tensor (*f)(const Tensor&, Integer, const Tensor&, const Tensor&
     });
   };
 }
-/// None for "none".
+/// As ONNX says it, but for "mean"; none for "none".
 std::optional<ScatterReduction> reduction_of(const Options& o) {
-  using enum ScatterReduction;
-  for (const ScatterReduction reduction : {sum, prod, mean, amax, amin})
-    if (o.text("reduction") == name(reduction)) return reduction;
+  static constexpr std::pair<std::string_view, ScatterReduction> names[] = {{"add", ScatterReduction::sum},
+                                                                            {"mul", ScatterReduction::prod},
+                                                                            {"mean", ScatterReduction::mean},
+                                                                            {"max", ScatterReduction::amax},
+                                                                            {"min", ScatterReduction::amin}};
+  for (const auto& [name, reduction] : names)
+    if (o.text("reduction") == name) return reduction;
   return std::nullopt;
 }
 Run scatter_reduce_run(const Options& o) {

@@ -174,9 +174,8 @@ void check_vectors(const char* op, const Tensor& x, const Tensor& indices, int64
       x.rank() - batch_dims, x.shape(), indices.shape());
 }
 
-}  // namespace
-
-const char* name(ScatterReduction reduction) {
+/// As ONNX says it; "mean" is not among its.
+const char* name_of(ScatterReduction reduction) {
   switch (reduction) {
     case ScatterReduction::sum:
       return "add";
@@ -192,12 +191,14 @@ const char* name(ScatterReduction reduction) {
   return "min";
 }
 
+}  // namespace
+
 Tensor scatter_reduce(const Tensor& x, Integer dim, const Tensor& index, const Tensor& source,
                       const ScatterReduceOptions& options) {
   constexpr const char* op = "scatter_reduce";
   const Call call(
       op, {x, index, source},
-      {{"dim", dim}, {"reduction", name(options.reduce)}, {"include_self", Flag(options.include_self)}});
+      {{"dim", dim}, {"reduction", name_of(options.reduce)}, {"include_self", Flag(options.include_self)}});
   ops::check_source(op, x, index, source);
   check<DTypeError>(x.dtype() != boolean, "{}: needs numbers, got bool", op);
   check_updates(op, x, "source", source);
@@ -256,7 +257,7 @@ Tensor gather_nd(const Tensor& x, const Tensor& indices, GatherNdOptions options
 Tensor scatter_nd(const Tensor& x, const Tensor& indices, const Tensor& updates, ScatterNdOptions options) {
   constexpr const char* op = "scatter_nd";
   const Call call(op, {x, indices, updates},
-                  {{"reduction", options.reduction ? name(*options.reduction) : "none"}});
+                  {{"reduction", options.reduction ? name_of(*options.reduction) : "none"}});
   check_vectors(op, x, indices, 0);
   check_updates(op, x, "updates", updates);
   check<DeviceError>(updates.device() == x.device(), "{}: the updates must be on {} like the tensor, got {}",

@@ -22,9 +22,6 @@ enum class ScatterReduction : unsigned char {
   amin   ///< the smallest; NaN where one is
 };
 
-/// As ONNX says it, which has no "mean".
-const char* name(ScatterReduction reduction);
-
 struct ScatterReduceOptions {
   Required<ScatterReduction> reduce;
   bool include_self = true;  ///< x's own element is one of those that meet; else it is replaced
