@@ -186,10 +186,6 @@ void copy_pieces(const Pieces& pieces, std::byte* to, const std::byte* from) {
                });
 }
 
-}  // namespace
-
-namespace {
-
 template <class T>
 void transpose_images(int64_t images, int64_t rows, int64_t columns, const std::byte* from, std::byte* to) {
   for (int64_t i = 0; i < images; ++i)

@@ -14,24 +14,13 @@
 #include "pleat/pleat.h"
 #include "pleat/tests/catch.h"
 #include "pleat/tests/gpu.h"
+#include "pleat/tests/inference/trained.h"
 
 using namespace pleat;
 using Catch::Contains;
+using test::trained;
 
 namespace {
-
-/// Running statistics as a trained network has them: those of a new one would make norms the identity.
-template <class Net>
-Net trained(Net net) {
-  manual_seed(3);
-  for (const auto& [name, buffer] : net.named_buffers()) {
-    if (name.find("running_var") != std::string::npos) copy_(buffer, rand(buffer.shape()) * 0.5 + 0.5);
-    if (name.find("running_mean") != std::string::npos) copy_(buffer, randn(buffer.shape()) * 0.2);
-  }
-  for (const auto& [name, parameter] : net.named_parameters())
-    if (name.find("bias") != std::string::npos) copy_(parameter.detach(), randn(parameter.shape()) * 0.1);
-  return net;
-}
 
 /// The engine gives what the network gives, for several batches, and all of it is planned.
 template <class Net>

@@ -9,9 +9,11 @@
 #include "pleat/pleat.h"
 #include "pleat/tests/catch.h"
 #include "pleat/tests/gpu.h"
+#include "pleat/tests/inference/trained.h"
 
 using namespace pleat;
 using Catch::Matchers::Contains;
+using test::trained;
 
 namespace {
 
@@ -21,18 +23,6 @@ Shape batch_of(int64_t batch, const Shape& sample) {
   Shape shape = sample;
   shape.insert(shape.begin(), batch);
   return shape;
-}
-
-/// Running statistics as a trained network has them.
-template <class Net>
-Net trained(Net net) {
-  manual_seed(3);
-  for (const auto& [name, buffer] : net.named_buffers()) {
-    if (name.find("running_var") != std::string::npos) copy_(buffer, rand(buffer.shape()) * 0.5 + 0.5);
-    if (name.find("running_mean") != std::string::npos) copy_(buffer, randn(buffer.shape()) * 0.2);
-  }
-  net.eval();
-  return net;
 }
 
 /// How far the engine's outputs are from the network's, as the root of the mean square over that of the
