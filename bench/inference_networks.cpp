@@ -178,11 +178,13 @@ nn::Sequential densenet() {
   return net;
 }
 
-/// Patches of 8 x 8 as tokens [N, L, width], with places.
+/// Square patches of an image as tokens [N, L, width], with places.
 struct Patches : nn::Module {
-  explicit Patches(int64_t width, int64_t tokens)
-      : patch{{.in_channels = 3, .out_channels = width, .kernel_size = 8, .stride = 8}},
-        places(randn({1, tokens, width}) * 0.02) {}
+  Patches(int64_t width, int64_t tokens, int64_t size = 8)
+      : patch{{.in_channels = 3, .out_channels = width, .kernel_size = size, .stride = size}},
+        places(randn({1, tokens, width}) * 0.02) {
+    places.set_requires_grad();
+  }
   void members(nn::Members& m) override {
     m("patch", patch);
     m("places", places);
@@ -195,23 +197,6 @@ struct Patches : nn::Module {
 struct MeanOfTokens : nn::Module {
   Tensor forward(const Tensor& x) override { return mean(x, 1); }
 };
-
-/// Dosovitskiy et al., arXiv:2010.11929; 64 x 64 pixels.
-nn::Sequential vit_tiny() {
-  nn::Sequential net{Patches(192, 64)};
-  for (int layer = 0; layer < 12; ++layer)
-    net.add(nn::TransformerEncoderLayer{{.d_model = 192,
-                                         .nhead = 3,
-                                         .dim_feedforward = 768,
-                                         .dropout = 0,
-                                         .activation = nn::TransformerActivation::gelu,
-                                         .batch_first = true,
-                                         .norm_first = true}});
-  net.add(nn::LayerNorm{{.normalized_shape = 192}});
-  net.add(MeanOfTokens{});
-  net.add(nn::Linear{{.in_features = 192, .out_features = 1000}});
-  return net;
-}
 
 /// Tolstikhin et al., arXiv:2105.01601.
 struct Mixer : nn::Module {
@@ -321,7 +306,9 @@ const std::map<std::string, Row>& rows() {
       {"shufflenet_v2", {[] { return shared(shufflenet_v2()); }, {3, 64, 64}}},
       {"unet", {[] { return shared(models::unet({.num_classes = 2})); }, {3, 64, 64}}},
       {"vgg11", {classifier("vgg11"), {3, 32, 32}}},
-      {"vit_tiny", {[] { return shared(vit_tiny()); }, {3, 64, 64}}},
+      {"vit_tiny",
+       {[] { return shared(vision_transformer({.width = 192, .layers = 12, .feedforward = 768})); },
+        {3, 64, 64}}},
       {"voxels", {[] { return shared(models::voxel_net({.num_classes = 2})); }, {1, 32, 32, 32}}},
       {"wavenet", {[] { return shared(wavenet()); }, {1, 256}}},
   };
@@ -329,6 +316,22 @@ const std::map<std::string, Row>& rows() {
 }
 
 }  // namespace
+
+nn::Sequential vision_transformer(const VisionTransformerOptions& o) {
+  nn::Sequential net{Patches(o.width, 64, o.patch)};
+  for (int64_t layer = 0; layer < o.layers; ++layer)
+    net.add(nn::TransformerEncoderLayer{{.d_model = o.width,
+                                         .nhead = 3,
+                                         .dim_feedforward = o.feedforward,
+                                         .dropout = 0,
+                                         .activation = nn::TransformerActivation::gelu,
+                                         .batch_first = true,
+                                         .norm_first = true}});
+  net.add(nn::LayerNorm{{.normalized_shape = o.width}});
+  net.add(MeanOfTokens{});
+  net.add(nn::Linear{{.in_features = o.width, .out_features = o.num_classes}});
+  return net;
+}
 
 const std::vector<std::string>& inference_network_names() {
   static const auto& names = *new std::vector<std::string>([] {

@@ -7,6 +7,7 @@
 
 #include <pleat/pleat.h>
 
+#include "pleat/bench/inference_networks.h"
 #include "pleat/core/base/format.h"
 #include "pleat/examples/common/program.h"
 
@@ -14,47 +15,13 @@ using namespace pleat;
 
 namespace {
 
-/// Patches of 4 x 4 as tokens [N, 64, width], with places (Dosovitskiy et al., arXiv:2010.11929).
-struct Patches : nn::Module {
-  explicit Patches(int64_t width)
-      : patch{{.in_channels = 3, .out_channels = width, .kernel_size = 4, .stride = 4}},
-        places(randn({1, 64, width}) * 0.02) {
-    places.set_requires_grad();
-  }
-  void members(nn::Members& m) override {
-    m("patch", patch);
-    m("places", places);
-  }
-  Tensor forward(const Tensor& x) override { return transpose(flatten(patch(x), 2), 1, 2) + places; }
-
-  nn::Conv2d patch;
-  Tensor places;
-};
-struct MeanOfTokens : nn::Module {
-  Tensor forward(const Tensor& x) override { return mean(x, 1); }
-};
-
-nn::Sequential small_vit() {
-  constexpr int64_t width = 96;
-  nn::Sequential net{Patches(width)};
-  for (int layer = 0; layer < 6; ++layer)
-    net.add(nn::TransformerEncoderLayer{{.d_model = width,
-                                         .nhead = 3,
-                                         .dim_feedforward = 2 * width,
-                                         .dropout = 0,
-                                         .activation = nn::TransformerActivation::gelu,
-                                         .batch_first = true,
-                                         .norm_first = true}});
-  net.add(nn::LayerNorm{{.normalized_shape = width}});
-  net.add(MeanOfTokens{});
-  net.add(nn::Linear{{.in_features = width, .out_features = 10}});
-  return net;
-}
-
 void run(const std::string& folder, const std::string& name, int64_t epochs) {
   manual_seed(1);
   const auto train = data::read_cifar10(folder, true), test = data::read_cifar10(folder, false);
-  nn::Sequential net = name == "vit" ? small_vit() : models::make_classifier(name, {.num_classes = 10});
+  nn::Sequential net =
+      name == "vit" ? bench::vision_transformer(
+                          {.width = 96, .layers = 6, .feedforward = 192, .patch = 4, .num_classes = 10})
+                    : models::make_classifier(name, {.num_classes = 10});
   const data::Transform normalize = data::normalize(data::cifar10_mean, data::cifar10_std);
   data::DataLoader loader(train,
                           {.batch_size = 100,
