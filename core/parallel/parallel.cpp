@@ -26,7 +26,7 @@
 #include "pleat/core/parallel/spin.h"
 
 /// The threads behind parallel_for: one pool, whose threads take pieces of one loop at a time beside its
-/// caller. Threads without work spin for some milliseconds before they sleep.
+/// caller. Threads without work spin for a while before they sleep.
 
 namespace pleat {
 namespace {
@@ -119,6 +119,7 @@ struct alignas(64) Share {  // a line of the cache for each
 class Pool {
  public:
   explicit Pool(int helpers) : shares_(static_cast<std::size_t>(helpers) + 1) {
+    spin_time();  // throws here rather than in a helper
     try {
       for (int i = 0; i < helpers; ++i)
         threads_.emplace_back([this, i](const std::stop_token& stop) { serve(stop, i + 1); });
@@ -241,18 +242,19 @@ class Pool {
 
 int cores() { return std::max(1, static_cast<int>(std::thread::hardware_concurrency())); }
 
-int initial_threads() {
-  const char* const value = std::getenv("PLEAT_THREADS");
-  if (value == nullptr) return cores();
-  int threads = 0;
+/// The whole number that an environment variable holds.
+int from_environment(const char* name, int least, int most, int otherwise) {
+  const char* const value = std::getenv(name);
+  if (value == nullptr) return otherwise;
+  int number = 0;
   const char* const end = value + std::strlen(value);
-  const auto [stop, error] = std::from_chars(value, end, threads);
-  check<ValueError>(error == std::errc() && stop == end && threads >= 1 && threads <= max_num_threads(),
-                    "PLEAT_THREADS: must be a number from 1 to {}, got \"{}\"", max_num_threads(), value);
-  return threads;
+  const auto [stop, error] = std::from_chars(value, end, number);
+  check<ValueError>(error == std::errc() && stop == end && number >= least && number <= most,
+                    "{}: must be a number from {} to {}, got \"{}\"", name, least, most, value);
+  return number;
 }
 
-std::atomic<int> thread_count{0};  // 0: initial_threads()
+std::atomic<int> thread_count{0};  // 0: not known yet
 
 /// The pool of the process.
 class SharedPool {
@@ -300,8 +302,14 @@ class SharedPool {
 int num_threads() {
   if (const int threads = thread_count; threads > 0) return threads;
   int unset = 0;
-  thread_count.compare_exchange_strong(unset, initial_threads());
+  thread_count.compare_exchange_strong(unset,
+                                       from_environment("PLEAT_THREADS", 1, max_num_threads(), cores()));
   return thread_count;
+}
+
+std::chrono::microseconds spin_time() {
+  static const std::chrono::microseconds time(from_environment("PLEAT_SPIN", 0, 1'000'000, 200));
+  return time;
 }
 
 int max_num_threads() { return std::max(256, 4 * cores()); }

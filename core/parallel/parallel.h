@@ -6,7 +6,8 @@
 namespace pleat {
 
 /// How many threads `parallel_for` uses, the caller included. Starts as the number of cores
-/// (or the environment variable PLEAT_THREADS; ValueError where that is no number in the range).
+/// (or the environment variable PLEAT_THREADS; ValueError where that is no number in the range). A thread that
+/// waits for the next loop, or for the end of one, spins for 200 µs (or PLEAT_SPIN, microseconds) and then sleeps.
 int num_threads();
 /// Throws ValueError unless 1 <= `threads` <= max_num_threads(). Threads start with the next parallel_for,
 /// which throws Error when the system does not give so many.
