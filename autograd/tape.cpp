@@ -228,6 +228,8 @@ bool matters(const Tensor& input) {
   return grad_enabled() && (wants_grad(input) || input.impl().storage->taped_at != 0);
 }
 
+bool any_matters(const std::vector<Tensor>& inputs) { return std::ranges::any_of(inputs, matters); }
+
 bool anything_to_record(std::initializer_list<Tensor> tensors) {
   if (!grad_enabled()) return false;
   for (const Tensor& tensor : tensors)
@@ -252,7 +254,7 @@ Tensor Saved::operator*() const {
   check<AutogradError>(
       alias_.version() == version_,
       "{}: backward needs a tensor {} that was changed in place since; change a clone() instead",
-      node != nullptr ? node->name : "backward", alias_);
+      node != nullptr ? node->name.c_str() : "backward", alias_);
   if (node != nullptr)
     for (std::size_t k = 0; k < node->outputs.size(); ++k)
       if (node->outputs[k].id == id_) {

@@ -30,6 +30,7 @@ namespace autograd {
 struct Node;
 /// Whether `record` has to know of an input: its gradient is wanted, or something watches.
 bool matters(const Tensor& input);
+bool any_matters(const std::vector<Tensor>& inputs);
 }  // namespace autograd
 
 /// One gradient for each input, or for each output. An undefined Tensor stands for zero.
@@ -90,6 +91,7 @@ template <class F>
 requires std::is_invocable_r_v<Grads, F, const Tensor&> Tensor record(std::string name, const Tensor& output,
                                                                       std::vector<Tensor> inputs,
                                                                       F backward) {
+  if (!autograd::any_matters(inputs)) return output;
   std::vector<Derivative> one;
   one.push_back(
       {std::move(inputs), [backward = std::move(backward)](const Grads& dys, const Needs&) -> Grads {
@@ -101,6 +103,7 @@ requires std::is_invocable_r_v<Grads, F, const Tensor&> Tensor record(std::strin
 template <class F>
 requires std::is_invocable_r_v<Grads, F, const Tensor&, const Needs&> Tensor
 record(std::string name, const Tensor& output, std::vector<Tensor> inputs, F backward) {
+  if (!autograd::any_matters(inputs)) return output;
   std::vector<Derivative> one;
   one.push_back(
       {std::move(inputs), [backward = std::move(backward)](const Grads& dys, const Needs& needs) -> Grads {

@@ -22,7 +22,7 @@ const Tensor& Tensor::set_requires_grad(Flag requires_grad) const {
   check<AutogradError>(
       is_leaf(),
       "set_requires_grad: only leaves can be told; this tensor {} was computed by {}; use detach()", *this,
-      is_leaf() ? "" : impl().slot->node->name);
+      is_leaf() ? "" : impl().slot->node->name.c_str());
   check<DTypeError>(
       !requires_grad || is_floating(dtype()),
       "set_requires_grad: only floating tensors have gradients, got {}; convert it with to(float32)", *this);

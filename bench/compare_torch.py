@@ -10,9 +10,9 @@ Sections, in this order:
   conv    convolutions, each pass: layers of 35 networks (bench/layers.csv names their papers; where the column
           transposed is 1, the layer is the transpose of what the row says), or those of --shapes
   inference  calls of trained networks (inference_networks.cpp), through an Inference, as a forward and through an
-          Inference in int8, and of onnxruntime on the ONNX files that Pleat writes of them, which it quantises
-          itself (onnxruntime.quantization) for the last: only with --only inference --against onnxruntime, in a
-          Python that has it
+          Inference in int8; --only inference alone. Against onnxruntime, in a Python that has it: on the ONNX files
+          that Pleat writes of them, which onnxruntime.quantization quantises for the last. Against PyTorch: the
+          eight that scripts/torch_networks.py has, in inference_mode and channels_last, without int8
   ops     a survey of all other ops in three sizes, forward and backward: pointwise functions of the table of op
           cases, and the rows of survey_rows.cpp beside it
 
@@ -56,6 +56,8 @@ MODELS = {"small": 128, "resnet20": 128, "resnet18": 128, "vgg11": 128, "lenet":
 KEEP_PAGES = {"MALLOC_MMAP_MAX_": "0", "MALLOC_TRIM_THRESHOLD_": str(2**34), "MALLOC_TOP_PAD_": str(2**28)}
 ONNXRUNTIME = "onnxruntime"
 INFERENCE_BATCHES = (1, 8, 32)
+# The networks that scripts/torch_networks.py has, too.
+TORCH_INFERENCE = ("char_transformer", "convnext_atto", "mobilenet_v2", "resnet18", "resnet20", "unet", "vgg11", "voxels")
 WAYS = {"default": ([], {}), "keep": ([], KEEP_PAGES), "compile": (["--compile"], KEEP_PAGES)}
 LONG_ENOUGH = 20.0  # milliseconds in a row, for the clock
 # Interruptions are no closer where it is calm [ms]: kernel threads that wake for some microseconds are, other work
@@ -169,9 +171,10 @@ def op_problems(args, pleat):
 
 
 def inference_problems(args, pleat):
-    for model in pleat.ask("networks"):
+    with_torch = bool(set(args.against) & set(WAYS))
+    for model in TORCH_INFERENCE if with_torch else pleat.ask("networks"):
         for batch in INFERENCE_BATCHES:
-            for which in ("plan", "forward", "int8"):
+            for which in ("plan", "forward") if with_torch else ("plan", "forward", "int8"):
                 yield {"group": model, "name": f"{model}, batch {batch}", "pass": which, "model": model, "batch": batch,
                        "file": os.path.join(args.folder.name, f"{model}.onnx")}
 
@@ -319,9 +322,8 @@ def options():
         parser.error("--clock processor: needs --device cpu and --threads 1")
     if ("inference" in args.only) != (args.only == ["inference"]):
         parser.error("--only: inference goes alone")
-    if (ONNXRUNTIME in args.against or set(args.against) & set(WAYS)) and \
-            (args.only == ["inference"]) != (ONNXRUNTIME in args.against and not set(args.against) & set(WAYS)):
-        parser.error(f"--against: {ONNXRUNTIME} goes with --only inference, and PyTorch with the other sections")
+    if ONNXRUNTIME in args.against and (args.only != ["inference"] or set(args.against) & set(WAYS)):
+        parser.error(f"--against: {ONNXRUNTIME} goes with --only inference, and not beside PyTorch")
     if (OTHER in args.against) != (args.other is not None):
         parser.error(f"--other: goes with --against {OTHER}")
     for name, program in ("program", args.program), ("other", args.other):

@@ -7,6 +7,7 @@ import json
 import os
 import resource
 import sys
+import threading
 import time
 
 try:
@@ -68,6 +69,25 @@ class Server:
         return {"ms": 1e3 * (clock() - begin) / runs,
                 "interruptions": resource.getrusage(resource.RUSAGE_SELF).ru_nivcsw - interrupted}
 
+    def latencies(self, callers, requests, pause):
+        taken = [[] for _ in range(callers)]
+
+        def call(own):
+            for _ in range(requests // callers):
+                begin = time.perf_counter()
+                self.run()
+                own.append(1e3 * (time.perf_counter() - begin))
+                if pause > 0:
+                    time.sleep(1e-3 * pause)
+        threads = [threading.Thread(target=call, args=[own]) for own in taken]
+        begin = time.process_time()
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        took = 1e3 * (time.process_time() - begin)
+        return {"processor_ms": took / sum(map(len, taken)), "ms": sum(taken, [])}
+
     def answer(self, request):
         if request["command"] == "versions":
             return f"onnxruntime {onnxruntime.__version__}"
@@ -75,6 +95,8 @@ class Server:
             return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
         if request["command"] == "prepare":
             return self.prepare(request)
+        if request["command"] == "latencies":
+            return self.latencies(request["callers"], request["requests"], request["pause"])
         return self.time(request["runs"])
 
 

@@ -10,14 +10,20 @@
 //   events
 //                                   of the device, on the CPU by the clock of --clock; and how often the
 //                                   system took a processor away meanwhile
+//   {"command": "latencies", "callers": C, "requests": N, "pause": P}
+//                                   C threads together run what was prepared N times, each with P
+//                                   milliseconds after a run: the milliseconds of each, and the processor's
+//                                   of one
 // A problem of conv has a "pass", a "format", lists of sizes "input", "weight", "stride", "padding",
 // "dilation", and "groups" and "tuned"; "transposed" with "output_padding" is conv_transpose1d ... 3d. A step
 // has "model", "batch" and "format". Inference has "model", "batch", "pass" ("plan": of an Inference; "int8":
 // of one that computes in int8; or "forward") and perhaps a "file", to which the network is written as ONNX.
+#include <chrono>
 #include <fstream>
 #include <functional>
 #include <iostream>
 #include <map>
+#include <thread>
 
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
@@ -127,6 +133,32 @@ int64_t interruptions() {
   return usage.ru_nivcsw;
 }
 
+/// What a server's threads see that call one network.
+Json latencies(const Json& request, const Work& work) {
+  const auto callers = request.at("callers").get<std::size_t>();
+  const auto requests = request.at("requests").get<std::size_t>();
+  const std::chrono::duration<double, std::milli> pause(request.at("pause").get<double>());
+  std::vector<std::vector<double>> taken(callers);
+  const double begin = bench::seconds_of(CLOCK_PROCESS_CPUTIME_ID);
+  {
+    std::vector<std::jthread> threads;
+    for (std::vector<double>& own : taken)
+      threads.emplace_back([&] {
+        for (std::size_t i = 0; i < requests / callers; ++i) {
+          const auto start = std::chrono::steady_clock::now();
+          work();
+          own.push_back(
+              std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count());
+          if (pause.count() > 0) std::this_thread::sleep_for(pause);
+        }
+      });
+  }
+  const double processor = bench::seconds_of(CLOCK_PROCESS_CPUTIME_ID) - begin;
+  std::vector<double> all;
+  for (const std::vector<double>& own : taken) all.insert(all.end(), own.begin(), own.end());
+  return {{"processor_ms", 1e3 * processor / static_cast<double>(all.size())}, {"ms", all}};
+}
+
 /// `by_processor`: by the time that processors spent on this process, of which other programs take nothing.
 Json result_of(const Json& request, Device device, bool by_processor, Work& work) {
   const std::string command = request.at("command");
@@ -151,10 +183,11 @@ Json result_of(const Json& request, Device device, bool by_processor, Work& work
     check<ValueError>(work != nullptr, "{} has no pass {}", section, request.value("pass", ""));
     return facts;
   }
-  check<ValueError>(command == "time", "there is no command \"{}\"", command);
+  check<ValueError>(command == "time" || command == "latencies", "there is no command \"{}\"", command);
+  check<ValueError>(work != nullptr, "{}: nothing was prepared", command);
+  if (command == "latencies") return latencies(request, work);
   const auto runs = request.at("runs").get<int64_t>();
   check<ValueError>(runs >= 1, "time: needs at least 1 run, got {}", runs);
-  check<ValueError>(work != nullptr, "time: nothing was prepared");
   const auto clock = benchmark::device_clock(device);
   const int64_t interrupted = interruptions();
   clock->start();

@@ -78,6 +78,13 @@ def step_work(problem, device):
     return step, {"parameters": parameters}
 
 
+def inference_work(problem, device):
+    """In channels_last, in which PyTorch's convolutions take least."""
+    net, x = (in_format(one, "channels_last") for one in torch_networks.make_inference(problem["model"], problem["batch"]))
+    call = torch.compile(net) if OPTIONS.compile else net
+    return torch.inference_mode()(lambda: call(x))
+
+
 FLOATING = ("float16", "bfloat16", "float64")
 
 
@@ -136,7 +143,7 @@ NAMES = vars(torch) | vars(F) | globals() | {
     "sigmoid": torch.sigmoid, "tanh": torch.tanh, "softmax": torch.softmax, "log_sigmoid": F.logsigmoid,
     "negate": torch.neg, "clamp": lambda x: x.clamp(-1, 1), "threshold": lambda x: F.threshold(x, 1, -2.5),
     "masked_fill": lambda x, mask, value=0: x.masked_fill(mask, value)}
-SECTIONS = {"step": step_work, "conv": conv_work, "ops": ops_work}
+SECTIONS = {"step": step_work, "conv": conv_work, "ops": ops_work, "inference": inference_work}
 
 
 def lines_of(path, word):

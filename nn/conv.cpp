@@ -109,9 +109,9 @@ Tensor ConvModule::forward(const Tensor& x) {
   const auto run = [this](const Tensor& input, const pleat::ConvOptions& o) {
     return convolutions[dims_ - 1](input, weight, bias, o);
   };
-  const PadMode mode = pad_mode(type_name(), padding_mode);
   // For an input of another rank the convolution throws.
-  if (mode == PadMode::constant || (x.rank() != dims_ + 1 && x.rank() != dims_ + 2)) return run(x, options);
+  if (padding_mode == "zeros" || (x.rank() != dims_ + 1 && x.rank() != dims_ + 2)) return run(x, options);
+  const PadMode mode = pad_mode(type_name(), padding_mode);
   pleat::ConvOptions unpadded = options;
   unpadded.padding = 0;
   return run(pad(x, pad_widths(type_name(), weight, options), {.mode = mode}), unpadded);

@@ -10,8 +10,9 @@ Tensor Dropout::forward(const Tensor& x) { return dropout(x, options.p, training
 
 template <ClassName name, int dims>
 Tensor ChannelDropout<name, dims>::forward(const Tensor& x) {
-  check<ShapeError>(x.rank() == dims + 2, "{}: needs [N, C] and {} spatial dimensions, got {}",
-                    this->type_name(), dims, x);
+  check<ShapeError>(
+      x.rank() == dims + 2, "{}: needs [N, C] and {} spatial dimensions, got {}",
+      [&] { return this->type_name(); }, dims, x);
   return channel_dropout(x, this->options.p, this->training());
 }
 

@@ -65,8 +65,8 @@ BatchNormOperands BatchNormModule::operands(const Tensor& residual, const Bounds
 
 void BatchNormModule::check_rank(const Tensor& x) const {
   check<ShapeError>(
-      x.rank() == dims_ + 2 || (dims_ == 1 && x.rank() == 2), "{}: needs [N, C{}], got {}{}", type_name(),
-      dims_ == 1 ? "] or [N, C, L" : ", spatial...", x,
+      x.rank() == dims_ + 2 || (dims_ == 1 && x.rank() == 2), "{}: needs [N, C{}], got {}{}",
+      [&] { return type_name(); }, dims_ == 1 ? "] or [N, C, L" : ", spatial...", x,
       dims_ > 1 && x.rank() == dims_ + 1 ? "; unsqueeze(x, 0) makes a batch of one sample" : "");
 }
 

@@ -182,8 +182,8 @@ RecurrentState RecurrentCellModule::forward(const Tensor& x, const RecurrentStat
 
 RecurrentState RecurrentCellModule::run(const Tensor& input, const RecurrentState& state) {
   check<ShapeError>((input.rank() == 2 || input.rank() == 1) && input.size(-1) == weight_ih.size(1),
-                    "{}: the input must be [batch, {}] or [{}], got {}", type_name(), weight_ih.size(1),
-                    weight_ih.size(1), input);
+                    "{}: the input must be [batch, {}] or [{}], got {}", [&] { return type_name(); },
+                    weight_ih.size(1), weight_ih.size(1), input);
   const bool has_batch = input.rank() == 2;
   const RecurrentResult y =
       run_layer({weight_ih, weight_hh, bias_ih, bias_hh}, unsqueeze(batched(input, 0, has_batch), 0),

@@ -213,6 +213,18 @@ MODELS = {
 # Sizes of an input and of its labels, and the number of classes, where these are not those of CIFAR-10.
 DATA = {"lenet": ((1, 28, 28), (), 10), "unet": ((3, 64, 64), (64, 64), 2), "voxels": ((1, 32, 32, 32), (), 2)}
 
+# Those of bench/inference_networks.cpp that stand here.
+INFERENCE = {"char_transformer": lambda: CharTransformer(), "convnext_atto": lambda: convnext_atto(1000),
+             "mobilenet_v2": lambda: mobilenet_v2(1000),
+             **{name: MODELS[name] for name in ("resnet18", "resnet20", "unet", "vgg11", "voxels")}}
+
+
+def make_inference(model, batch):
+    """A network in evaluation mode, and an input."""
+    size = (3, 64, 64) if model == "convnext_atto" else DATA.get(model, ((3, 32, 32),))[0]
+    x = torch.randint(65, (batch, 64)) if model == "char_transformer" else torch.randn(batch, *size)
+    return INFERENCE[model]().eval(), x
+
 
 def count(*nets):
     return sum(p.numel() for net in nets for p in net.parameters())

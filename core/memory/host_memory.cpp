@@ -93,9 +93,11 @@ int64_t host_memory() {
 
 void check_host_memory(const char* op, int64_t bytes) {
   const int64_t used = allocator_statistics().allocated;
-  check<OutOfMemoryError>(bytes <= host_memory() - used,
-                          "{}: tables of {} cannot be had: the machine has {}, and tensors use {} of it", op,
-                          text_of_bytes(bytes), text_of_bytes(host_memory()), text_of_bytes(used));
+  check<OutOfMemoryError>(
+      bytes <= host_memory() - used,
+      "{}: tables of {} cannot be had: the machine has {}, and tensors use {} of it", op,
+      [&] { return text_of_bytes(bytes); }, [] { return text_of_bytes(host_memory()); },
+      [&] { return text_of_bytes(used); });
 }
 
 HostMemoryScope::HostMemoryScope(int64_t bytes) : previous_(for_tests.exchange(bytes)) {}

@@ -190,6 +190,9 @@ std::vector<T> Tensor::to_vector() const {
   if constexpr (std::is_same_v<T, bool>) {
     const Tensor typed = ops::cast(plain, boolean);
     std::copy_n(typed.data<bool>(), n, values.begin());
+  } else if (is_floating(dtype_of<T>()) && is_floating(plain.dtype())) {
+    find_convert_run(dtype_of<T>(), plain.dtype())(reinterpret_cast<std::byte*>(values.data()), {1},
+                                                   plain.raw(), {1}, plain.numel(), 1);
   } else {
     const Tensor typed = ops::cast(plain, dtype_of<T>());
     std::copy_n(reinterpret_cast<const T*>(typed.raw()), n, values.begin());

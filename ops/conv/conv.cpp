@@ -285,7 +285,7 @@ Tensor transposed_conv(const char* op, int64_t spatial_dims, const Tensor& input
   const TransposedPlan plan = plan_transposed(op, spatial_dims, x, weight, options);
   const int64_t channels = plan.shape[1];
   check<ShapeError>(!bias.defined() || bias.shape() == Shape{channels}, "{}: bias needs shape [{}], got {}",
-                    op, channels, bias.defined() ? bias.describe() : "");
+                    op, channels, [&] { return bias.defined() ? bias.describe() : ""; });
   const ConvOptions whose{.stride = options.stride,
                           .padding = Padding(plan.padding),
                           .dilation = options.dilation,

@@ -95,6 +95,7 @@ Moments group_moments(const Groups& of, const T* x) {
 /// The numbers of a parameter [channels], each `times` times, or `otherwise` where it is undefined.
 template <class T>
 std::vector<T> row_numbers(const Tensor& t, int64_t channels, int64_t times, T otherwise) {
+  if (t.defined() && times == 1) return t.to_vector<T>();
   std::vector<T> numbers(static_cast<std::size_t>(channels * times), otherwise);
   if (!t.defined()) return numbers;
   auto to = numbers.begin();

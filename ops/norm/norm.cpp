@@ -118,6 +118,7 @@ Grads group_norm_gradients(const Tensor& dy, const Tensor& x, const Tensor& weig
 Tensor record_batch_norm(const char* op, const Tensor& x, const Tensor& weight, const Tensor& bias,
                          const ops::BatchNormResult& result, const BatchNormOptions& options) {
   const Tensor& residual = options.residual;
+  if (!autograd::any_matters({x, weight, bias, residual})) return result.y;
   BatchNormOptions own = options;  // without tensors, which would be kept
   own.residual = own.num_batches_tracked = Tensor();
   own.bounds = ops::rounded(options.bounds, x.dtype());

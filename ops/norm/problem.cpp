@@ -46,7 +46,7 @@ void check_options(const char* op, const BatchNormOptions& options) {
   check<ValueError>(options.eps > 0 && std::isfinite(options.eps), "{}: eps must be above 0, got {}", op,
                     options.eps);
   check<ValueError>(options.bounds.min <= options.bounds.max, "{}: bounds must have min <= max, got {}", op,
-                    to_string(options.bounds));
+                    [&] { return to_string(options.bounds); });
   if (options.momentum)
     check<ValueError>(*options.momentum >= 0 && *options.momentum <= 1,
                       "{}: momentum must be in [0, 1], got {}", op, *options.momentum);

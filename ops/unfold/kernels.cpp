@@ -90,11 +90,13 @@ Tensor unfold_windows(const ConvProblem& p, const Tensor& x) {
   const Tensor source = plain(x);
   const Tensor columns = empty(shape, {.dtype = source.dtype(), .device = Device()});
   by_type(source.dtype(), [&]<class T>(Type<T>) {
+    const T* const all = source.data<T>();
+    T* const result = columns.data<T>();
     parallel_for(0, planes * p.taps(), std::max<int64_t>(1, 16384 / windows),
                  [&](int64_t begin, int64_t end) {
                    for (int64_t i = begin; i < end; ++i) {
-                     const T* plane = source.data<T>() + i / p.taps() * p.input_pixels();
-                     T* column = columns.data<T>() + i * windows;
+                     const T* plane = all + i / p.taps() * p.input_pixels();
+                     T* column = result + i * windows;
                      std::fill_n(column, windows, T(0));
                      for_each_row(p, i % p.taps(), [&](int64_t from, int64_t to, int64_t n, int64_t step) {
                        for (int64_t k = 0; k < n; ++k) column[to + k] = plane[from + k * step];

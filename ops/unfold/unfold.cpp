@@ -44,8 +44,7 @@ Tensor fold(const Tensor& columns, const Sizes& output_size, const UnfoldOptions
   const ops::ConvProblem p = window_problem("fold", image, options, columns);
   check<ShapeError>(columns.size(1) % p.taps() == 0 && columns.size(2) == p.output_pixels(),
                     "fold: output_size {} has {} windows of {} taps, so columns need [N, C * {}, {}], got {}",
-                    to_string(output_size), p.output_pixels(), p.taps(), p.taps(), p.output_pixels(),
-                    columns);
+                    output_size, p.output_pixels(), p.taps(), p.taps(), p.output_pixels(), columns);
   image[1] = columns.size(1) / p.taps();
   return call.result(ops::fold_windows(p, columns, image),
                      grad_of(columns, [options](const Tensor& dy) { return unfold(dy, options); }));

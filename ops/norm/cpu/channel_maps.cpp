@@ -1,5 +1,7 @@
 #include <algorithm>
 #include <array>
+#include <memory>
+#include <optional>
 
 #include "pleat/core/base/streaming.h"
 #include "pleat/core/parallel/parallel.h"
@@ -20,11 +22,12 @@ constexpr int64_t run_elements = 512;
 template <class T, std::size_t K>
 class Repeated {
  public:
-  Repeated(int64_t channels, const std::array<const T*, K>& numbers, int64_t first)
-      : length_(channels * std::max<int64_t>(1, run_elements / channels)),
-        values_(static_cast<std::size_t>(length_) * K) {
+  /// For at most `most` elements.
+  Repeated(int64_t channels, const std::array<const T*, K>& numbers, int64_t first, int64_t most)
+      : length_(channels * std::max<int64_t>(1, std::min(most, run_elements) / channels)),
+        values_(std::make_unique_for_overwrite<T[]>(static_cast<std::size_t>(length_) * K)) {
     for (std::size_t k = 0; k < K; ++k) {
-      T* mine = values_.data() + static_cast<int64_t>(k) * length_;
+      T* mine = values_.get() + static_cast<int64_t>(k) * length_;
       for (int64_t at = 0; at < length_; at += channels) std::copy_n(numbers[k] + first, channels, mine + at);
       pointers_[k] = mine;
     }
@@ -34,7 +37,7 @@ class Repeated {
 
  private:
   int64_t length_;
-  std::vector<T> values_;
+  std::unique_ptr<T[]> values_;
   std::array<const T*, K> pointers_;
 };
 
@@ -45,7 +48,8 @@ void for_runs(const ChannelView& view, bool per_image, const std::array<const T*
   if (view.numel() == 0) return;
   const Tiling tiling(view, per_image);
   const int64_t channels = view.channels;
-  const Repeated<T, K> common(channels, numbers, 0);
+  std::optional<Repeated<T, K>> common;
+  if (tiling.order == LaneOrder::pixels && !per_image) common.emplace(channels, numbers, 0, view.numel());
   const auto write = [&](const Piece& piece) {
     if (tiling.order == LaneOrder::pixels) {
       const int64_t begin = (piece.first_image * tiling.view.pixels + piece.first_pixel) * channels;
@@ -55,9 +59,9 @@ void for_runs(const ChannelView& view, bool per_image, const std::array<const T*
           f.template operator()<true>(at, std::min(own.length(), end - at), own.pointers());
       };
       if (per_image)
-        run(Repeated<T, K>(channels, numbers, piece.first_image * channels));
+        run(Repeated<T, K>(channels, numbers, piece.first_image * channels, end - begin));
       else
-        run(common);
+        run(*common);
       return;
     }
     for (int64_t n = piece.first_image; n < piece.last_image; ++n)
