@@ -32,9 +32,10 @@ int64_t rounded(int64_t size) {
   return round_up(size, step);
 }
 
-/// Blocks from here on come from an arena with more addresses than the machine has memory, since no block is
-/// moved to close gaps.
-constexpr int64_t least_of_arena = 4 << 20;
+/// Blocks from here on come from an arena, whose lowest parts are used over and over and stay in the caches;
+/// finding one takes longer than a block of a certain size. It has more addresses than the machine has memory,
+/// since no block is moved to close gaps.
+constexpr int64_t least_of_arena = 64 << 10;
 constexpr int64_t addresses_a_byte = 4;
 
 /// Keeps freed blocks: small ones by size, large ones as parts of an arena. Fresh pages have to be zeroed by

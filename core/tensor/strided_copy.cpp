@@ -78,7 +78,9 @@ void copy_line(T* to, int64_t to_step, const T* from, int64_t from_step, int64_t
 template <class T>
 void copy_rectangle(const Rectangle& r, T* to, const T* from) {
   constexpr int64_t block = sizeof(typename detail::BlockRow<sizeof(T)>::type) / sizeof(T);
-  if (r.to_step[0] == 1 && r.from_step[1] == 1 && std::min(r.size[0], r.size[1]) >= block)
+  if (r.to_step[0] == 1 && r.from_step[1] == 1 &&
+      (std::min(r.size[0], r.size[1]) >= block ||
+       (sizeof(T) >= 4 && is_transposed_by_few(r.to_step[1], r.from_step[0], r.size[0], r.size[1]))))
     return transpose_matrix(to, r.to_step[1], from, r.from_step[0], r.size[0], r.size[1], r.stores);
   // Lines of a few elements cost more to begin than to copy.
   const bool plain = r.to_step[0] == 1 && r.from_step[0] == 1;

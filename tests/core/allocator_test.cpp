@@ -64,48 +64,48 @@ TEST_CASE("the cache is bounded and can be emptied", "[core]") {
 
 TEST_CASE("sizes that nobody asks for any more make room in the cache for those in use", "[core]") {
   empty_cache();
-  const CacheLimit limit(16 << 20);
+  const CacheLimit limit(16 << 14);
   {
     std::vector<std::shared_ptr<std::byte>> once;
-    for (int i = 0; i < 16; ++i) once.push_back(allocate(1 << 20));
+    for (int i = 0; i < 16; ++i) once.push_back(allocate(1 << 14));
   }
-  CHECK(allocator_statistics().cached == 16 << 20);
+  CHECK(allocator_statistics().cached == 16 << 14);
   const int64_t hits = allocator_statistics().hits;
   for (int step = 0; step < 5; ++step) {
-    const auto large = allocate(8 << 20);
-    const auto small = allocate(1 << 18);
+    const auto large = allocate(8 << 14);
+    const auto small = allocate(1 << 12);
   }
   CHECK(allocator_statistics().hits == hits + 8);  // all but the first step's
-  CHECK(allocator_statistics().cached <= 16 << 20);
-  CHECK(allocator_statistics().cached == (8 << 20) + (1 << 18) + (7 << 20));  // no more went than had to
+  CHECK(allocator_statistics().cached <= 16 << 14);
+  CHECK(allocator_statistics().cached == (8 << 14) + (1 << 12) + (7 << 14));  // no more went than had to
 }
 
 TEST_CASE("the cache lets go of what was given back longest ago", "[core]") {
   empty_cache();
-  const CacheLimit limit(6 << 20);
+  const CacheLimit limit(6 << 14);
   const auto is_hit = [](int64_t size) {
     const int64_t hits = allocator_statistics().hits;
     (void)allocate(size);
     return allocator_statistics().hits > hits;
   };
-  CHECK_FALSE(is_hit(1 << 20));
-  CHECK_FALSE(is_hit(2 << 20));
-  CHECK_FALSE(is_hit(3 << 20));
-  CHECK(is_hit(1 << 20));
-  CHECK_FALSE(is_hit(1 << 19));  // in the place of the 2 MiB
-  CHECK(is_hit(1 << 20));
-  CHECK(is_hit(3 << 20));
-  CHECK_FALSE(is_hit(2 << 20));  // in the place of the half MiB
-  CHECK(is_hit(3 << 20));
-  CHECK(is_hit(1 << 20));
-  CHECK_FALSE(is_hit(7 << 20));  // more than the cache may hold: it moves nothing out
-  CHECK(is_hit(2 << 20));
-  CHECK(allocator_statistics().cached == 6 << 20);
+  CHECK_FALSE(is_hit(1 << 14));
+  CHECK_FALSE(is_hit(2 << 14));
+  CHECK_FALSE(is_hit(3 << 14));
+  CHECK(is_hit(1 << 14));
+  CHECK_FALSE(is_hit(1 << 13));  // in the place of the two parts
+  CHECK(is_hit(1 << 14));
+  CHECK(is_hit(3 << 14));
+  CHECK_FALSE(is_hit(2 << 14));  // in the place of the half part
+  CHECK(is_hit(3 << 14));
+  CHECK(is_hit(1 << 14));
+  CHECK_FALSE(is_hit(7 << 14));  // more than the cache may hold: it moves nothing out
+  CHECK(is_hit(2 << 14));
+  CHECK(allocator_statistics().cached == 6 << 14);
 
-  set_cache_limit(4 << 20);  // without the 3 MiB
-  CHECK(allocator_statistics().cached == 3 << 20);
-  CHECK(is_hit(1 << 20));
-  CHECK(is_hit(2 << 20));
+  set_cache_limit(4 << 14);  // without the three parts
+  CHECK(allocator_statistics().cached == 3 << 14);
+  CHECK(is_hit(1 << 14));
+  CHECK(is_hit(2 << 14));
 }
 
 TEST_CASE("the peak is remembered until it is reset", "[core]") {
