@@ -71,6 +71,7 @@ class LaneArray {
   LaneArray(const Tensor& t, int64_t image, int64_t groups)
       : base_(t.raw() + image * t.strides()[0] * size_of(t.dtype())),
         step_(t.strides()[1] * size_of(t.dtype())),
+        next_(groups * width * step_),
         apart_(static_cast<int32_t>(groups * width)),
         by_vectors_(moved_together(t, 1, width) == width) {}
 
@@ -89,47 +90,60 @@ class LaneArray {
     if (by_vectors_) {
       PLEAT_UNROLL
       for (int k = 0; k < lanes; k += width) {
-        const auto* const place = from + (exists(k, channels) ? offset(k) : 0);
+        const auto* const place = from + (exists(k, channels) ? k / width * next_ : 0);
         Loaded<Stored, vector_width>(reinterpret_cast<const Stored*>(place)).unpack(value + k);
       }
       return;
     }
-    const auto element = [&](int64_t place) {
-      return convert<T>(*reinterpret_cast<const Stored*>(from + place));
+    const auto load_all = [&](bool all) {
+      for_each_lane(from, [&](int k, const std::byte* place) {
+        value[k] = convert<T>(*reinterpret_cast<const Stored*>(all || exists(k, channels) ? place : from));
+      });
     };
-    if (exists(lanes - 1, channels)) {
-      PLEAT_UNROLL
-      for (int k = 0; k < lanes; ++k) value[k] = element(offset(k));
-      return;
-    }
-    PLEAT_UNROLL
-    for (int k = 0; k < lanes; ++k) value[k] = element(exists(k, channels) ? offset(k) : 0);
+    if (exists(lanes - 1, channels))
+      load_all(true);
+    else
+      load_all(false);
   }
   template <class Stored, class T>
   PLEAT_HOST_DEVICE void store(Index at, Index channels, const T* value) const {
     auto* const to = reinterpret_cast<std::byte*>(reinterpret_cast<Stored*>(base_) + at);
     if (by_vectors_) {
       PLEAT_UNROLL
-      for (int k = 0; k < lanes; k += width) {
+      for (int k = 0; k < lanes; k += width)
         if (exists(k, channels))
-          store_lanes<vector_width>(reinterpret_cast<Stored*>(to + offset(k)), value + k);
-      }
+          store_lanes<vector_width>(reinterpret_cast<Stored*>(to + k / width * next_), value + k);
       return;
     }
-    PLEAT_UNROLL
-    for (int k = 0; k < lanes; ++k)
-      if (exists(k, channels)) *reinterpret_cast<Stored*>(to + offset(k)) = convert<Stored>(value[k]);
+    const auto store_all = [&](bool all) {
+      for_each_lane(to, [&](int k, std::byte* place) {
+        if (all || exists(k, channels)) *reinterpret_cast<Stored*>(place) = convert<Stored>(value[k]);
+      });
+    };
+    if (exists(lanes - 1, channels))
+      store_all(true);
+    else
+      store_all(false);
   }
 
  private:
   static constexpr int width = vector_width;
 
   PLEAT_HOST_DEVICE int32_t channel(int k) const { return k % width + k / width * apart_; }
-  PLEAT_HOST_DEVICE int64_t offset(int k) const { return channel(k) * step_; }
+  /// f(k, its place) of all lanes.
+  template <class Byte, class F>
+  PLEAT_HOST_DEVICE void for_each_lane(Byte* first, const F& f) const {
+    PLEAT_UNROLL
+    for (int v = 0; v < lanes; v += width, first += next_) {
+      Byte* place = first;
+      PLEAT_UNROLL
+      for (int j = 0; j < width; ++j, place += step_) f(v + j, place);
+    }
+  }
 
   std::byte* base_ = nullptr;
-  int64_t step_ = 0;   ///< of the channels, in bytes
-  int32_t apart_ = 0;  ///< channels from a vector to the next one
+  int64_t step_ = 0, next_ = 0;  ///< of the channels, and from a vector to the next one, in bytes
+  int32_t apart_ = 0;            ///< channels from a vector to the next one
   bool by_vectors_ = false;
 };
 
