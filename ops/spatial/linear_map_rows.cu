@@ -110,6 +110,7 @@ struct MapRows {
   bool ascends;      ///< columns begin where those before them do, or behind
   int together;      ///< elements of x that are read at once: 1, 2, 4, or 8 of a half type
   int at_once;       ///< results that are made at once: 1 or, of channels side by side, 4
+  int tap_gap;       ///< log2 of how many taps there are from a gap to the next
   int spread, swap;  ///< columns at a distance lie in other banks by these bits of the product
   const T* x;
   T* y;
@@ -186,8 +187,8 @@ struct MapRows {
     return chunk.divisor() == 1 ? low & ~(together - 1) : low;
   }
 
-  /// Those of different columns lie in different banks.
-  __device__ static int tap_place(int t) { return t + (t >> 4); }
+  /// Those of different columns lie in different banks: without a gap where columns have an odd number.
+  __device__ int tap_place(int t) const { return t + (t >> tap_gap); }
   /// What a place in a slab is changed by.
   __device__ int swapped(int i) const { return (i >> 5) * spread & swap; }
 
@@ -418,6 +419,7 @@ bool apply_by_rows(const char* op, const LinearMap& map, const Tensor& x, const 
                                                 .ascends = ascends(last),
                                                 .together = static_cast<int>(together),
                                                 .at_once = static_cast<int>(at_once),
+                                                .tap_gap = taps_of(last, 1) % 2 == 0 ? 4 : 31,
                                                 .spread = static_cast<int>(chunk) | halves,
                                                 .swap = swapped,
                                                 .x = x.data<T>() + image * x.strides()[0],
