@@ -27,6 +27,7 @@ namespace {
 
 constexpr int slabs = 16;
 constexpr int slab_elements = 256;
+constexpr int slab_pitch = slab_elements + 4;  ///< so that slabs lie in different banks of shared memory
 constexpr int row_pitch = slabs + 1;  ///< so that rows of a slab lie in different banks of shared memory
 constexpr int slab_rows = block_threads / slabs;  ///< at most: so each thread finds one row
 constexpr auto width = static_cast<int>(vector_width);
@@ -50,7 +51,7 @@ class SharedFloats {
   }
 
  private:
-  static constexpr std::size_t bytes = slabs * slab_elements * sizeof(float);
+  static constexpr std::size_t bytes = slabs * slab_pitch * sizeof(float);
 
   static __device__ unsigned char* memory() {
     alignas(16) __shared__ unsigned char shared[bytes];
@@ -61,11 +62,11 @@ class SharedFloats {
     constexpr int log_count = std::bit_width(count) - 1;
 #if defined(PLEAT_CUDA_DOUBLE)
     for (int j = i >> log_count << log_count; j <= (i | (static_cast<int>(count) - 1)); ++j)
-      cuda_double::watch_shared(memory(), static_cast<std::size_t>(j + slab * slab_elements), sizeof(float),
+      cuda_double::watch_shared(memory(), static_cast<std::size_t>(j + slab * slab_pitch), sizeof(float),
                                 bytes, writes);
 #endif
     return reinterpret_cast<Vector<float, count>*>(memory()) + (i >> log_count) +
-           slab * (slab_elements >> log_count);
+           slab * (slab_pitch >> log_count);
   }
 };
 
@@ -210,11 +211,12 @@ struct MapRows {
       const int moved = swapped(element);
       PLEAT_ROLLED
       for (int slab = thread / threads; slab < slabs; slab += block_threads / threads)
-        add_row<count>(shared, row * row_pitch + slab, slab * slab_elements + element, at, moved);
+        add_row<count>(shared, row * row_pitch + slab, slab * slab_pitch, element, at, moved);
     }
   }
   template <int count>
-  __device__ void add_row(const Shared& shared, int row, int place, uint32_t at, int moved) const {
+  __device__ void add_row(const Shared& shared, int row, int slab_start, int element, uint32_t at,
+                          int moved) const {
     const RowTaps of_row = shared.row_taps.read(row);
     const RowStart start = shared.row_start.read(row);
     at += start.x;
@@ -244,7 +246,7 @@ struct MapRows {
           if (moved & 1) some = flipped<1>(some);
           if (part > 2 && (moved & 2)) some = flipped<2>(some);
         }
-      shared.sums.write((place + v) ^ moved, some);
+      shared.sums.write(slab_start + ((element + v) ^ moved), some);
     }
   }
 
@@ -280,7 +282,7 @@ struct MapRows {
       for (int t = of_column.first; t < of_column.first + of_column.count; ++t) {
         const Tap<float> tap = shared.tap_of_column.read(tap_place(t));
         const int element = start + tap.index * apart;
-        const int place = (element ^ swapped(element)) + slab * slab_elements;
+        const int place = (element ^ swapped(element)) + slab * slab_pitch;
         PLEAT_UNROLL
         for (int k = 0; k < each; ++k) {
           const auto value = shared.sums.template read<count>(place, k);
@@ -292,17 +294,25 @@ struct MapRows {
       auto* const to = reinterpret_cast<std::byte*>(
           y + (static_cast<uint32_t>(first_column + column) * y_step[4] + channel * y_step[1]));
       const int first_row = static_cast<int>(row) * row_pitch + slab;
-      PLEAT_UNROLL
-      for (int k = 0; k < each; ++k) {
-        const int64_t result = shared.row_result.read(first_row + k);
-        Vector<T, count> scaled;
+      const auto store = [&](bool all_exist) {
         PLEAT_UNROLL
-        for (int j = 0; j < count; ++j) {
-          const float total = sum[k].lane[j] * scale;
-          scaled.lane[j] = convert<T>(norm ? std::sqrt(total) : total);
+        for (int k = 0; k < each; ++k) {
+          const int64_t result = shared.row_result.read(first_row + k);
+          float scaled[count];
+          PLEAT_UNROLL
+          for (int j = 0; j < count; ++j) {
+            const float total = sum[k].lane[j] * scale;
+            scaled[j] = norm ? std::sqrt(total) : total;
+          }
+          if (all_exist || result != no_row) store_lanes<count>(reinterpret_cast<T*>(to + result), scaled);
         }
-        if (result != no_row) *reinterpret_cast<Vector<T, count>*>(to + result) = scaled;
-      }
+      };
+      // Roots stand here once: twice they would take more registers than there are.
+      const int last_row = static_cast<int>(rows_in_slab - 1) * row_pitch + slabs - 1;
+      if (!norm && shared.row_result.read(last_row) != no_row)
+        store(true);
+      else
+        store(false);
     }
   }
 };
