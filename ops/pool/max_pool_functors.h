@@ -85,27 +85,24 @@ class Window {
     return after < inputs ? after : inputs;
   }
 
-  /// The windows that can reach input i are first_over(i) ... last_over(i); between them may be some that
-  /// dilation leads around it.
-  PLEAT_HOST_DEVICE Signed first_over(Index i) const {
+  /// The first and the last window that can reach input i; between them may be some that dilation leads
+  /// around it.
+  struct Over {
+    Signed first, last;
+  };
+  PLEAT_HOST_DEVICE Over over(Index i) const {
     if (adaptive_) {
-      Index rest = static_cast<Index>(outputs_) * i;
-      return static_cast<Signed>(by_inputs_.divide(rest));
-    }
-    const Signed behind = static_cast<Signed>(i) + padding_ - reach_;
-    if (behind <= 0) return 0;
-    auto before = static_cast<Index>(behind - 1);
-    return static_cast<Signed>(by_stride_.divide(before)) + 1;
-  }
-  PLEAT_HOST_DEVICE Signed last_over(Index i) const {
-    if (adaptive_) {
-      Index rest = static_cast<Index>(outputs_) * (i + 1);
-      const auto whole = static_cast<Signed>(by_inputs_.divide(rest));
-      return whole - (rest == 0 ? 1 : 0);
+      Index before = static_cast<Index>(outputs_) * i, after = before + static_cast<Index>(outputs_);
+      const auto first = static_cast<Signed>(by_inputs_.divide(before));
+      const auto whole = static_cast<Signed>(by_inputs_.divide(after));
+      return {first, whole - (after == 0 ? 1 : 0)};
     }
     Index place = i + static_cast<Index>(padding_);
+    const Signed behind = static_cast<Signed>(place) - reach_;
+    auto rounded = static_cast<Index>((behind < 0 ? 0 : behind) + stride_ - 1);
+    const auto first = static_cast<Signed>(by_stride_.divide(rounded));
     const auto last = static_cast<Signed>(by_stride_.divide(place));
-    return last < outputs_ ? last : outputs_ - 1;
+    return {first, last < outputs_ ? last : outputs_ - 1};
   }
 
  private:
@@ -168,8 +165,11 @@ struct MaxPoolForward {
     const Window<Index>&depth = pixels.depth, &height = pixels.height, &width = pixels.width;
     const Signed first_h = height.begin(pixel.at[1]), end_h = height.end(pixel.at[1]);
     const Signed first_w = width.begin(pixel.at[2]), end_w = width.end(pixel.at[2]);
-    const Signed first_d = pixels.flat ? 0 : depth.begin(pixel.at[0]);
-    const Signed end_d = pixels.flat ? 1 : depth.end(pixel.at[0]);
+    Signed first_d = 0, end_d = 1;
+    if (!pixels.flat) {
+      first_d = depth.begin(pixel.at[0]);
+      end_d = depth.end(pixel.at[0]);
+    }
     const bool is_empty = first_d >= end_d || first_h >= end_h || first_w >= end_w;
     const Signed first = is_empty ? -1 : (first_d * height.inputs + first_h) * width.inputs + first_w;
     T best[lanes];
@@ -229,14 +229,14 @@ struct MaxPoolBackward {
     const Window<Index>&depth = pixels.depth, &height = pixels.height, &width = pixels.width;
     const auto place = static_cast<Place>(
         (d * static_cast<Index>(height.inputs) + h) * static_cast<Index>(width.inputs) + w);
-    const Signed first_h = height.first_over(h), last_h = height.last_over(h);
-    const Signed first_w = width.first_over(w), last_w = width.last_over(w);
+    const auto [first_h, last_h] = height.over(h);
+    const auto [first_w, last_w] = width.over(w);
     PixelOf<Index> window = pixel;
     T sum[lanes] = {};
-    const Signed first_d = pixels.flat ? 0 : depth.first_over(d);
-    const Signed last_d = pixels.flat ? 0 : depth.last_over(d);
+    typename Window<Index>::Over over_d{0, 0};
+    if (!pixels.flat) over_d = depth.over(d);
     PLEAT_ROLLED
-    for (Signed od = first_d; od <= last_d; ++od) {
+    for (Signed od = over_d.first; od <= over_d.last; ++od) {
       PLEAT_ROLLED
       for (Signed oh = first_h; oh <= last_h; ++oh) {
         PLEAT_ROLLED

@@ -55,6 +55,7 @@ class PixelOrderOf {
       i = channels_.divide(pixel.channel);
     }
     for (std::size_t d = 3; d-- > 0;) {
+      if (d == 0 && size_[0].divisor() == 1) continue;  // as of most images
       pixel.at[d] = i;
       i = size_[d].divide(pixel.at[d]);
     }

@@ -115,10 +115,10 @@ TEST_CASE("windows of a pool as kernels count them", "[pool]") {
     }
     for (int64_t i = 0; i < rule.inputs; ++i) {
       const auto [first, last] = over[static_cast<std::size_t>(i)];
-      CHECK(window.first_over(static_cast<uint32_t>(i)) >= 0);
-      CHECK(window.first_over(static_cast<uint32_t>(i)) <= first);
-      CHECK(window.last_over(static_cast<uint32_t>(i)) >= last);
-      CHECK(window.last_over(static_cast<uint32_t>(i)) < rule.outputs);
+      CHECK(window.over(static_cast<uint32_t>(i)).first >= 0);
+      CHECK(window.over(static_cast<uint32_t>(i)).first <= first);
+      CHECK(window.over(static_cast<uint32_t>(i)).last >= last);
+      CHECK(window.over(static_cast<uint32_t>(i)).last < rule.outputs);
     }
   };
   std::vector<ops::WindowRule> rules;
