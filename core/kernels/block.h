@@ -111,12 +111,13 @@ class Block {
   __device__ void combine(T& value, const Teams& teams, const Merge& merge) const {
     const int step = teams.step();
     const int span = teams.lanes() * step;  // of a team's threads
+    const int of_warp = span < detail::warp_threads ? span : detail::warp_threads;
     PLEAT_ROLLED
-    for (int apart = step; apart < span && apart < detail::warp_threads; apart *= 2)
+    for (int apart = step; apart < of_warp; apart *= 2)
       merge(value, detail::moved_words(value, [apart](unsigned word) {
               return __shfl_down_sync(detail::whole_warp, word, static_cast<unsigned>(apart));
             }));
-    if (span <= detail::warp_threads) return;
+    if (span == of_warp) return;
     const SharedArray<T> all;
     __syncthreads();  // until all have read what was there before
     if (thread() % detail::warp_threads < step) all.write(thread(), value);
