@@ -261,8 +261,12 @@ template <std::floating_point T>
   return std::copysign(2 * (scale * approximations::expm1_reduced(r) + (scale - T(0.5))), x);
 }
 
+/// Of float on a GPU it is CUDA's, as log1p is: equally exact, and without a division.
 template <std::floating_point T>
 [[gnu::always_inline]] PLEAT_HOST_DEVICE inline T log(T x) {
+#if defined(__CUDA_ARCH__)
+  if constexpr (std::is_same_v<T, float>) return ::logf(x);
+#endif
   return approximations::log_everywhere(x, approximations::log_of(approximations::split(x)));
 }
 template <std::floating_point T>
@@ -283,6 +287,9 @@ template <std::floating_point T>
 
 template <std::floating_point T>
 [[gnu::always_inline]] PLEAT_HOST_DEVICE inline T log1p(T x) {
+#if defined(__CUDA_ARCH__)
+  if constexpr (std::is_same_v<T, float>) return ::log1pf(x);
+#endif
   // log(1 + x) of the rounded u = 1 + x, corrected by what rounding lost.
   const T u = 1 + x;
   const T lost = (u - 1) - x;
