@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <type_traits>
 
 #include "pleat/core/kernels/for_each_index.h"
 #include "pleat/core/kernels/number_array.h"
@@ -16,6 +17,7 @@ namespace pleat::ops {
 /// One element of y = map(x) a call, by index arithmetic alone; i counts as y lies in memory.
 template <class T>
 struct ApplyLinearMap {
+  static constexpr bool keeps_registers = std::is_same_v<T, float>;
   SparseRowsView<double> rows[3];
   PixelOrder order;
   ImageSteps x_step;
