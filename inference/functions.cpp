@@ -657,7 +657,9 @@ ConvOptions conv_options(const Options& o) {
 }
 Run run_of(const onnx::Trace& trace, const onnx::Call& call) {
   const auto found = makers().find(call.function);
-  return found == makers().end() ? nullptr : found->second(Options(trace, call));
+  Run run = found == makers().end() ? nullptr : found->second(Options(trace, call));
+  check<ValueError>(run != nullptr, "{} cannot be called again by a plan", call.where());
+  return run;
 }
 
 }  // namespace pleat::inference

@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "pleat/core/base/small_vector.h"
 #include "pleat/core/tensor/number.h"
 #include "pleat/onnx/trace.h"
 #include "pleat/ops/conv/options.h"
@@ -48,7 +49,20 @@ class Options {
 /// Of a convolution.
 ConvOptions conv_options(const Options& options);
 
-/// Null where the function is not known, or cannot be called in this form.
+/// Throws ValueError where the function is not known, or cannot be called in this form.
 Run run_of(const onnx::Trace& trace, const onnx::Call& call);
+
+/// Calls `run` with the tensors that `value` gives for numbers of values; those that are not negative.
+template <class Value>
+void run_call(const Run& run, const std::vector<int>& inputs, const std::vector<int>& outputs,
+              const Value& value) {
+  static const auto& none = *new Tensor;
+  Tensor unread;
+  SmallVector<const Tensor*, 8> in;
+  SmallVector<Tensor*, 8> out;
+  for (const int v : inputs) in.push_back(v < 0 ? &none : &value(v));
+  for (const int v : outputs) out.push_back(v < 0 ? &unread : &value(v));
+  run({in.data(), in.size()}, {out.data(), out.size()});
+}
 
 }  // namespace pleat::inference

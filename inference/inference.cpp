@@ -10,6 +10,7 @@
 #include "pleat/core/base/format.h"
 #include "pleat/core/tensor/copy.h"
 #include "pleat/inference/captured_plan.h"
+#include "pleat/inference/fold.h"
 #include "pleat/inference/plan.h"
 #include "pleat/nn/mode_scope.h"
 #include "pleat/onnx/plan.h"
@@ -70,6 +71,11 @@ bool are_on_one_gpu(const std::vector<Tensor>& inputs) {
            return x.device() == inputs[0].device();
          });
 }
+
+struct Program {
+  Key key;
+  onnx::Plan plan;
+};
 
 struct Known {
   Key key;
@@ -142,15 +148,13 @@ struct Inference::State {
     const auto made = std::make_shared<Known>(Known{Key(inputs, {}), nullptr, nullptr, {}, ++calls});
     try {
       const NoGrad off_the_tape;
-      const onnx::Trace trace = trace_for(inputs);
-      check<ValueError>(!trace.reads_numbers,
-                        "it reads elements of a tensor (item(), to_vector()), by which it may decide");
+      onnx::Trace trace = trace_for(inputs);
       if (calibrating) quantizer->begin(trace);
       const bool in_int8 = quantizer && quantizer->fits(trace);
       if (quantizer && !calibrating && !in_int8)
         made->reason = "in float32: the forward takes another way than with the calibration examples";
-      made->plan = std::make_shared<const inference::Plan>(trace, options.measure && !calibrating, shared,
-                                                           in_int8 ? &*quantizer : nullptr);
+      made->plan = std::make_shared<const inference::Plan>(std::move(trace), options.measure && !calibrating,
+                                                           shared, in_int8 ? &*quantizer : nullptr);
     } catch (const Error& error) {
       made->reason = error.what();
       const std::string_view traced_by = "export_onnx: ";
@@ -190,26 +194,33 @@ struct Inference::State {
     all.clear();
   }
 
-  /// The calls that the network makes for such inputs.
-  onnx::Trace trace_for(const std::vector<Tensor>& inputs) {
+  /// The calls that the network makes for such inputs, whatever the batch where that is possible.
+  const Program& program_for(const std::vector<Tensor>& inputs) {
+    for (const Program& program : programs)
+      if (program.key.fits(inputs) &&
+          (program.key.batch_dims.empty() || batch_of(inputs, program.key.batch_dims) >= 1))
+        return program;
+    if (std::ssize(programs) >= options.most_plans) programs.erase(programs.begin());
     const std::vector<int64_t> dims = onnx::batch_dims_of("Inference", inputs, options.batch_dims);
-    const int64_t batch = batch_of(inputs, dims);
     const nn::ModeScope scope(net, nn::Mode::evaluation);
-    if (batch < 1) return onnx::make_plan(&net, function, inputs, {}).trace;
-    for (const auto& [key, plan] : traced)
-      if (key.fits(inputs)) return trace_of(plan, batch);
-    std::vector<Tensor> first;
-    for (std::size_t i = 0; i < inputs.size(); ++i)
-      first.push_back(dims[i] < 0 ? inputs[i] : narrow(inputs[i], dims[i], 0, 1));
-    try {
-      onnx::Plan plan = onnx::make_plan(&net, function, first, dims);
-      onnx::Trace trace = trace_of(plan, batch);
-      if (std::ssize(traced) >= options.most_plans) traced.erase(traced.begin());
-      traced.emplace_back(Key(inputs, dims), std::move(plan));
-      return trace;
-    } catch (const Error&) {  // it depends on the batch in another way
-      return onnx::make_plan(&net, function, inputs, {}).trace;
-    }
+    if (batch_of(inputs, dims) >= 1) try {
+        std::vector<Tensor> first;
+        for (std::size_t i = 0; i < inputs.size(); ++i)
+          first.push_back(dims[i] < 0 ? inputs[i] : narrow(inputs[i], dims[i], 0, 1));
+        return programs.emplace_back(
+            Program{Key(inputs, dims), onnx::make_plan(&net, function, first, dims)});
+      } catch (const Error&) {  // it depends on the batch in another way
+      }
+    return programs.emplace_back(Program{Key(inputs, {}), onnx::make_plan(&net, function, inputs, {})});
+  }
+  /// These calls, folded, for the batch.
+  onnx::Trace trace_for(const std::vector<Tensor>& inputs) {
+    const Program& program = program_for(inputs);
+    check<ValueError>(!program.plan.trace.reads_numbers,
+                      "it reads elements of a tensor (item(), to_vector()), by which it may decide");
+    onnx::Plan plan = program.plan;
+    inference::fold(plan);
+    return trace_of(plan, batch_of(inputs, program.key.batch_dims));
   }
 
   std::vector<Tensor> run_network(const std::vector<Tensor>& inputs) {
@@ -225,7 +236,7 @@ struct Inference::State {
   std::vector<std::pair<Tensor, uint64_t>> versions;  ///< of parameters and buffers
   std::mutex mutex;
   std::vector<std::shared_ptr<Known>> all;
-  std::vector<std::pair<Key, onnx::Plan>> traced;
+  std::vector<Program> programs;
   uint64_t calls = 0;
   SharedBlocks shared;
   std::optional<inference::Quantizer> quantizer;

@@ -1,20 +1,17 @@
 #include "pleat/inference/plan.h"
 
 #include <algorithm>
-#include <limits>
 #include <optional>
 #include <unordered_map>
 
 #include "pleat/core/base/format.h"
 #include "pleat/core/base/record_function.h"
-#include "pleat/core/base/small_vector.h"
 #include "pleat/core/tensor/copy.h"
 #include "pleat/core/tensor/create.h"
+#include "pleat/inference/fold.h"
 #include "pleat/inference/functions.h"
 #include "pleat/ops/conv/conv.h"
 #include "pleat/ops/conv/frozen_conv.h"
-#include "pleat/ops/elementwise/arithmetic.h"
-#include "pleat/ops/elementwise/math.h"
 #include "pleat/ops/matmul/linear_activation.h"
 #include "pleat/ops/recurrent/kernels.h"
 #include "pleat/ops/shape/shape.h"
@@ -62,55 +59,27 @@ LinearActivationPtr activation_of(const onnx::Trace& trace, const Call& call) {
   return nullptr;
 }
 
-/// [K] seen as the sizes of a weight's dimension `dim`.
-Tensor along(const Tensor& per_channel, const Tensor& weight, std::size_t dim) {
-  std::vector<int64_t> shape(weight.shape().size(), 1);
-  shape[dim] = per_channel.numel();
-  return reshape(per_channel, shape);
-}
-
-/// A batch norm by running statistics as y = scale x + shift, in float64; `in` are its inputs.
-struct Affine {
-  Tensor scale, shift;
-};
-Affine affine_of(const Options& o, const std::vector<const Tensor*>& in) {
-  const auto wide = [](const Tensor& t) { return ops::cast(t, float64); };
-  Tensor scale = rsqrt(wide(*in[4]) + o.number("eps"));
-  if (in[1]->defined()) scale = scale * wide(*in[1]);
-  Tensor shift = -wide(*in[3]) * scale;
-  if (in[2]->defined()) shift = shift + wide(*in[2]);
-  return {scale, shift};
-}
-
 }  // namespace
 
 class Plan::Builder {
  public:
-  Builder(Plan& plan, const onnx::Trace& trace, bool measured, SharedBlocks& shared, Quantizer* quantizer)
+  Builder(Plan& plan, onnx::Trace trace, bool measured, SharedBlocks& shared, Quantizer* quantizer)
       : plan_(plan),
-        trace_(trace),
+        trace_(std::move(trace)),
         measured_(measured),
         shared_(shared),
         quantizer_(quantizer),
-        known_(trace.values.size()),
-        readers_(trace.values.size()),
-        made_by_(trace.values.size(), -1),
-        done_(trace.calls.size()) {
-    for (std::size_t v = 0; v < trace.values.size(); ++v)
-      if (trace.values[v].kind == Value::Kind::state || trace.values[v].kind == Value::Kind::constant)
-        known_[v] = trace.values[v].tensor.detach();
-  }
+        made_by_(trace_.values.size(), -1) {}
 
   void build() {
-    compute_constants();
+    done_ = compute_constants(trace_, [](std::size_t) { return true; });
     for (std::size_t c = 0; c < trace_.calls.size(); ++c)
-      if (!done_[c])
-        for (const int v : trace_.calls[c].inputs)
-          if (v >= 0) readers_[at(v)].push_back(static_cast<int>(c));
-    for (const int v : trace_.outputs) readers_[at(v)].push_back(beyond);
+      for (const int v : trace_.calls[c].outputs)
+        if (v >= 0) made_by_[at(v)] = static_cast<int>(c);
+    readers_ = readers_of(trace_);
     std::vector<std::pair<std::size_t, std::optional<Fused>>> steps;
     for (std::size_t c = 0; c < trace_.calls.size(); ++c) {
-      if (done_[c] || !is_needed(trace_.calls[c])) continue;
+      if (done_[c]) continue;
       steps.emplace_back(c, fusible(trace_.calls[c]));
       if (!steps.back().second) steps.back().second = norm_before_int8(trace_.calls[c]);
       if (steps.back().second) extend(*steps.back().second, c);
@@ -121,59 +90,29 @@ class Plan::Builder {
   }
 
  private:
-  static constexpr int beyond = std::numeric_limits<int>::max();  ///< the reader of results
   static std::size_t at(int v) { return static_cast<std::size_t>(v); }
 
+  /// A constant, or the shape and type of another value.
   const Tensor& example(int v) const { return trace_.values[at(v)].tensor; }
-  bool is_known(int v) const { return v < 0 || known_[at(v)].defined(); }
-  std::vector<const Tensor*> known_inputs(const Call& call) const {
-    static const auto& none = *new Tensor;
-    std::vector<const Tensor*> in;
-    for (const int v : call.inputs) in.push_back(v < 0 ? &none : &known_[at(v)]);
-    return in;
-  }
-  bool is_needed(const Call& call) const {
-    return std::any_of(call.outputs.begin(), call.outputs.end(),
-                       [&](int v) { return v >= 0 && !readers_[at(v)].empty(); });
-  }
+  bool is_known(int v) const { return inference::is_known(trace_, v); }
+  Tensor known(int v) const { return v < 0 ? Tensor() : example(v); }
+  int only_reader(int v) const { return inference::only_reader(readers_, v); }
 
   Run again(const Call& call) const {
     const bool of_uint8 =
         !is_uint8_.empty() && !call.outputs.empty() && call.outputs[0] >= 0 && is_uint8_[at(call.outputs[0])];
-    Run run = of_uint8 ? Quantizer::run_of_uint8(trace_, call) : run_of(trace_, call);
-    check<ValueError>(run != nullptr, "{} cannot be called again by a plan", call.where());
-    return run;
+    return of_uint8 ? Quantizer::run_of_uint8(trace_, call) : run_of(trace_, call);
   }
 
-  /// Calls whose inputs are all known are made now.
-  void compute_constants() {
-    for (std::size_t c = 0; c < trace_.calls.size(); ++c) {
-      const Call& call = trace_.calls[c];
-      for (const int v : call.outputs)
-        if (v >= 0) made_by_[at(v)] = static_cast<int>(c);
-      if (!std::all_of(call.inputs.begin(), call.inputs.end(), [&](int v) { return is_known(v); })) continue;
-      run_again(again(call), call.inputs, call.outputs, known_);
-      done_[c] = true;
-    }
-  }
-
-  /// The one call that reads a value, or -1.
-  int only_reader(int v) const {
-    const std::vector<int>& readers = readers_[at(v)];
-    return readers.size() == 1 && readers[0] != beyond ? readers[0] : -1;
-  }
   /// Whether a value is there before call `c` is made.
-  bool is_before(int v, std::size_t c) const {
-    const int maker = step_of_value(v);
-    return is_known(v) || maker < static_cast<int>(c);
-  }
+  bool is_before(int v, std::size_t c) const { return is_known(v) || step_of_value(v) < static_cast<int>(c); }
   /// The call in whose step a value is computed; -1: it is an input.
   int step_of_value(int v) const {
     const auto found = fused_into_.find(v);
     return found != fused_into_.end() ? found->second : made_by_[at(v)];
   }
 
-  /// Whether weights of this kind are folded; the others are rounded.
+  /// Whether weights of this kind lie as kernels read them.
   static bool folds(const Tensor& t) { return t.dtype() == float32 || t.dtype() == float64; }
   /// Whether a step of its own computes the call, which then finishes its result.
   bool is_frozen(const Fused& fused) const {
@@ -189,17 +128,20 @@ class Plan::Builder {
                is_linear = name == "linear", is_matmul = name == "matmul";
     if (!is_conv && !is_transposed && !is_linear && !is_matmul) return std::nullopt;
     Fused fused{.call = &call, .input = call.inputs[0], .output = call.outputs[0]};
-    if (is_known(fused.input) || !is_known(call.inputs[1]) ||
+    if (fused.input < 0 || is_known(fused.input) || call.inputs[1] < 0 || !is_known(call.inputs[1]) ||
         (call.inputs.size() > 2 && !is_known(call.inputs[2])))
       return std::nullopt;
     const Tensor& x = example(fused.input);
-    const Tensor& weight = known_[at(call.inputs[1])];
+    const Tensor& weight = example(call.inputs[1]);
     if (!folds(x) || weight.dtype() != x.dtype() || x.numel() == 0 || weight.numel() == 0)
       return std::nullopt;
     if (is_matmul && (weight.rank() != 2 || x.rank() < 2 || !x.device().is_cpu())) return std::nullopt;
     fused.weight = is_matmul ? transpose(weight, 0, 1) : weight;
-    if (call.inputs.size() > 2 && call.inputs[2] >= 0) fused.bias = known_[at(call.inputs[2])];
+    if (call.inputs.size() > 2) fused.bias = known(call.inputs[2]);
     fused.text = call.function;
+    for (const Attribute& attribute : call.attributes)
+      if (attribute.name == folded)
+        fused.text.append(" + ").append(std::get<std::string_view>(attribute.value));
     return fused;
   }
 
@@ -215,38 +157,16 @@ class Plan::Builder {
     if (next < 0 || !fusible(trace_.calls[at(next)])) return std::nullopt;
     Shape shape(x.shape().size(), 1);
     shape[0] = x.size(1);
-    Fused fused{
-        .call = &norm, .weight = ones(Sizes(shape)), .input = norm.inputs[0], .output = norm.inputs[0]};
-    if (!fold(fused, norm) || refusal(fused) != nullptr) return std::nullopt;
-    fused.output = norm.outputs[0];
-    fused.text = norm.function;
+    Weights weights{.weight = ones(Sizes(shape))};
+    if (!fold_norm(weights, trace_, norm)) return std::nullopt;
+    Fused fused{.call = &norm,
+                .weight = weights.weight,
+                .bias = weights.bias,
+                .input = norm.inputs[0],
+                .output = norm.outputs[0],
+                .text = norm.function};
+    if (refusal(fused) != nullptr) return std::nullopt;
     return fused;
-  }
-
-  /// Folds a batch norm by running statistics into the weights.
-  bool fold(Fused& fused, const Call& norm) const {
-    if (norm.function != "batch_norm" && norm.function != "instance_norm") return false;
-    if (norm.inputs.size() < 5 || norm.inputs[3] < 0 || norm.inputs[0] != fused.output) return false;
-    const Options o(trace_, norm);
-    const Bounds bounds{.min = o.number("min"), .max = o.number("max")};
-    const bool has_residual = norm.inputs.size() > 5 && norm.inputs[5] >= 0;
-    if (o.flag("training") || bounds.any() || has_residual) return false;
-    for (std::size_t i = 1; i < 5; ++i)
-      if (!is_known(norm.inputs[i])) return false;
-    const bool is_product = fused.call->function == "linear" || fused.call->function == "matmul";
-    if (is_product && example(fused.output).rank() != 2) return false;
-    const bool is_transposed = fused.call->function == "conv_transpose";
-    if (is_transposed && Options(trace_, *fused.call).integer("groups") != 1) return false;
-    // Channels are dimension 1: of an input without a batch that is another one.
-    if (example(fused.output).rank() != fused.weight.rank()) return false;
-    const DType dtype = fused.weight.dtype();
-    const Affine affine = affine_of(o, known_inputs(norm));
-    fused.weight = ops::cast(
-        ops::cast(fused.weight, float64) * along(affine.scale, fused.weight, is_transposed ? 1 : 0), dtype);
-    const Tensor shift =
-        fused.bias.defined() ? ops::cast(fused.bias, float64) * affine.scale + affine.shift : affine.shift;
-    fused.bias = ops::cast(shift, dtype);
-    return true;
   }
 
   /// Takes what follows into the step of call `c`.
@@ -257,11 +177,9 @@ class Plan::Builder {
       if (call.outputs.size() != 1 || example(call.outputs[0]).dtype() != example(fused.output).dtype())
         return;
       const bool finishes = is_frozen(fused);
-      if (is_plain && fold(fused, call)) {
-        take(fused, next, c, call.function);
-      } else if (LinearActivationPtr f = finishes && fused.activation == nullptr && call.inputs.size() == 1
-                                             ? activation_of(trace_, call)
-                                             : nullptr) {
+      if (LinearActivationPtr f = finishes && fused.activation == nullptr && call.inputs.size() == 1
+                                      ? activation_of(trace_, call)
+                                      : nullptr) {
         fused.activation = std::move(f);
         fused.limits = limits_of(trace_, call);
         take(fused, next, c, call.function);
@@ -349,8 +267,8 @@ class Plan::Builder {
   /// A new value that is known.
   int constant(const Tensor& t) {
     if (!t.defined()) return -1;
-    known_.push_back(t);
-    return static_cast<int>(known_.size()) - 1;
+    trace_.values.push_back({Value::Kind::constant, t, {}});
+    return static_cast<int>(trace_.values.size()) - 1;
   }
 
   void add_conv(const Fused& fused, const std::string& where) {
@@ -377,10 +295,9 @@ class Plan::Builder {
     const Options o(trace_, call);
     const RecurrentOptions options{.cell = static_cast<RecurrentCell>(o.integer("cell")),
                                    .reverse = o.flag("reverse")};
-    const auto known = [&](std::size_t i) { return in[i] < 0 ? Tensor() : known_[at(in[i])]; };
     add(call.where(), {in[0], in[5], in[6], in[7]},
-        [=, w_hh = own(known(2)), b_hh = own(known(4)), input = packed(known(1), known(3)),
-         state = packed(known(2), {}), outputs = call.outputs](std::vector<Tensor>& values) {
+        [=, w_hh = own(known(in[2])), b_hh = own(known(in[4])), input = packed(known(in[1]), known(in[3])),
+         state = packed(known(in[2]), {}), outputs = call.outputs](std::vector<Tensor>& values) {
           const auto value = [&](int v) { return v < 0 ? Tensor() : values[at(v)]; };
           RecurrentOptions own = options;
           own.lengths = value(in[7]);
@@ -420,18 +337,8 @@ class Plan::Builder {
   void add_call(const Call& call, const std::vector<int>& inputs, const std::vector<int>& outputs,
                 std::string text) {
     add(std::move(text), inputs, [run = again(call), inputs, outputs](std::vector<Tensor>& values) {
-      run_again(run, inputs, outputs, values);
+      run_call(run, inputs, outputs, [&](int v) -> Tensor& { return values[at(v)]; });
     });
-  }
-  static void run_again(const Run& run, const std::vector<int>& inputs, const std::vector<int>& outputs,
-                        std::vector<Tensor>& values) {
-    static const auto& none = *new Tensor;
-    Tensor unread;
-    SmallVector<const Tensor*, 8> in;
-    SmallVector<Tensor*, 8> out;
-    for (const int v : inputs) in.push_back(v < 0 ? &none : &values[at(v)]);
-    for (const int v : outputs) out.push_back(v < 0 ? &unread : &values[at(v)]);
-    run({in.data(), in.size()}, {out.data(), out.size()});
   }
 
   void add(std::string text, const std::vector<int>& reads, std::function<void(std::vector<Tensor>&)> run) {
@@ -443,26 +350,25 @@ class Plan::Builder {
   void finish() {
     plan_.inputs_ = trace_.inputs;
     plan_.outputs_ = trace_.outputs;
-    plan_.constants_.resize(known_.size());
+    plan_.constants_.resize(trace_.values.size());
     for (const auto& [value, step] : last_step_) {
       const bool is_result =
           std::find(trace_.outputs.begin(), trace_.outputs.end(), value) != trace_.outputs.end();
       if (is_known(value))
-        plan_.constants_[at(value)] = own(known_[at(value)]);
+        plan_.constants_[at(value)] = own(example(value));
       else if (!is_result)
         plan_.steps_[step].last_reads.push_back(value);
     }
     for (const int v : trace_.outputs)
-      if (is_known(v)) plan_.constants_[at(v)] = own(known_[at(v)]);
+      if (is_known(v)) plan_.constants_[at(v)] = own(example(v));
   }
 
   Plan& plan_;
-  const onnx::Trace& trace_;
+  onnx::Trace trace_;
   bool measured_;
   SharedBlocks& shared_;
   Quantizer* quantizer_;                     ///< null: all in its own type
   std::vector<bool> is_uint8_;               ///< of each value
-  std::vector<Tensor> known_;                ///< by value, where it is constant
   std::vector<std::vector<int>> readers_;    ///< of each value: the calls, and `beyond`
   std::vector<int> made_by_;                 ///< of each value: the call
   std::vector<bool> done_;                   ///< of each call: whether it needs no step of its own
@@ -470,8 +376,8 @@ class Plan::Builder {
   std::unordered_map<int, std::size_t> last_step_;
 };
 
-Plan::Plan(const onnx::Trace& trace, bool measured, SharedBlocks& shared, Quantizer* quantizer) {
-  Builder(*this, trace, measured, shared, quantizer).build();
+Plan::Plan(onnx::Trace trace, bool measured, SharedBlocks& shared, Quantizer* quantizer) {
+  Builder(*this, std::move(trace), measured, shared, quantizer).build();
 }
 
 std::vector<Tensor> Plan::run(const std::vector<Tensor>& inputs, Quantizer* observer) const {

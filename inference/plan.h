@@ -12,11 +12,11 @@
 
 namespace pleat::inference {
 
-/// The calls of a trace as they are made again.
+/// The calls of a program (inference/fold.h) for one size of the batch as they are made again.
 class Plan {
  public:
   /// Throws ValueError for a call that cannot be made again. `quantizer`: computes in int8; null: in float32.
-  Plan(const onnx::Trace& trace, bool measured, SharedBlocks& shared, Quantizer* quantizer = nullptr);
+  Plan(onnx::Trace trace, bool measured, SharedBlocks& shared, Quantizer* quantizer = nullptr);
 
   /// `observer` sees the values after each step.
   std::vector<Tensor> run(const std::vector<Tensor>& inputs, Quantizer* observer = nullptr) const;
