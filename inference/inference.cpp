@@ -8,8 +8,10 @@
 #include "pleat/autograd/autocast.h"
 #include "pleat/autograd/grad_mode.h"
 #include "pleat/core/base/format.h"
+#include "pleat/core/files/input_file.h"
 #include "pleat/core/tensor/copy.h"
 #include "pleat/inference/captured_plan.h"
+#include "pleat/inference/engine_file.h"
 #include "pleat/inference/fold.h"
 #include "pleat/inference/plan.h"
 #include "pleat/nn/mode_scope.h"
@@ -22,48 +24,15 @@
 namespace pleat {
 namespace {
 
-/// What a plan is for: shapes, types and devices of inputs, whatever the size of their batch where `dims`
-/// says which dimension that is.
-struct Key {
-  Key(const std::vector<Tensor>& inputs, std::vector<int64_t> dims) : batch_dims(std::move(dims)) {
-    for (const Tensor& x : inputs) ports.push_back({x.shape(), x.dtype(), x.device()});
-  }
+using inference::Plan;
+using inference::Ports;
+using inference::Program;
 
-  bool fits(const std::vector<Tensor>& inputs) const {
-    if (inputs.size() != ports.size()) return false;
-    for (std::size_t i = 0; i < ports.size(); ++i) {
-      const Tensor& x = inputs[i];
-      if (ports[i].dtype != x.dtype() || ports[i].device != x.device() ||
-          ports[i].shape.size() != x.shape().size())
-        return false;
-      for (std::size_t d = 0; d < ports[i].shape.size(); ++d)
-        if (ports[i].shape[d] != x.shape()[d] && !is_batch(i, d)) return false;
-    }
-    return true;
-  }
-  bool is_batch(std::size_t input, std::size_t dim) const {
-    return !batch_dims.empty() && batch_dims[input] == static_cast<int64_t>(dim);
-  }
-
-  struct Port {
-    Shape shape;
-    DType dtype;
-    Device device;
-  };
-  std::vector<Port> ports;
-  std::vector<int64_t> batch_dims;  ///< of each input, or -1; empty: no size is free
-};
-
-/// The size of the batch that all inputs with one have; -1: they have none, of different sizes, or of 0.
-int64_t batch_of(const std::vector<Tensor>& inputs, const std::vector<int64_t>& dims) {
-  int64_t batch = -1;
-  for (std::size_t i = 0; i < dims.size(); ++i) {
-    if (dims[i] < 0) continue;
-    const int64_t size = inputs[i].size(dims[i]);
-    if (size < 1 || (batch >= 0 && batch != size)) return -1;
-    batch = size;
-  }
-  return batch;
+bool are_like(const std::vector<Tensor>& inputs, const Ports& ports) {
+  return std::equal(inputs.begin(), inputs.end(), ports.begin(), ports.end(),
+                    [](const Tensor& x, const inference::Port& port) {
+                      return x.shape() == port.shape && x.dtype() == port.dtype && x.device() == port.device;
+                    });
 }
 
 bool are_on_one_gpu(const std::vector<Tensor>& inputs) {
@@ -72,22 +41,18 @@ bool are_on_one_gpu(const std::vector<Tensor>& inputs) {
          });
 }
 
-struct Program {
-  Key key;
-  onnx::Plan plan;
-};
-
 struct Known {
-  Key key;
-  std::shared_ptr<const inference::Plan> plan;        ///< null: the network runs as it is
-  std::shared_ptr<inference::CapturedPlan> captured;  ///< the plan on a GPU, where it can be
-  std::string reason;                                 ///< why there is no plan, or what it is not
-  uint64_t last_call;
+  Ports ports = {};
+  std::shared_ptr<const Program> program = {};             ///< null: as the plan
+  std::shared_ptr<const Plan> plan = {};                   ///< null: the network runs as it is
+  std::shared_ptr<inference::CapturedPlan> captured = {};  ///< the plan on a GPU, where it can be
+  std::string reason = {};                                 ///< why there is no plan, or what it is not
+  uint64_t last_call = 0;
 };
 
 std::string describe(const Known& known) {
   std::string text;
-  for (const Key::Port& port : known.key.ports)
+  for (const inference::Port& port : known.ports)
     text += fmt::format("{}{} {}", text.empty() ? "inputs " : ", ", to_string(port.shape), name(port.dtype));
   if (known.captured != nullptr) text += ", as a CUDA graph";
   if (known.plan != nullptr)
@@ -128,37 +93,56 @@ void check_calibration(nn::Module& net, const std::vector<Tensor>& inputs,
 
 struct Inference::State {
   State(nn::Module& network, Function forward, const InferenceOptions& given, std::size_t examples)
-      : net(network), function(std::move(forward)), options(given), input_count(examples) {
-    for (const auto& list : {net.named_parameters(), net.named_buffers()})
+      : net(&network), function(std::move(forward)), options(given), input_count(examples) {
+    for (const auto& list : {net->named_parameters(), net->named_buffers()})
       for (const auto& [name, tensor] : list) versions.emplace_back(tensor, tensor.version());
+  }
+  /// From a file.
+  State(const std::filesystem::path& path, inference::SavedEngine saved)
+      : options{.measure = saved.measure, .most_plans = saved.most_plans},
+        input_count(saved.programs.at(saved.plans.at(0).program).ports.size()) {
+    for (Program& program : saved.programs)
+      programs.push_back(std::make_shared<const Program>(std::move(program)));
+    if (saved.quantized)
+      quantizer.emplace().restore(programs[*saved.quantized]->plan.trace, saved.quantizations);
+    for (inference::SavedPlan& plan : saved.plans) {
+      Known known{.ports = {}, .program = programs[plan.program]};
+      known.ports = known.program->ports;
+      check<ValueError>(plan.inputs.size() == known.ports.size(), "a plan has {} inputs, but its program {}",
+                        plan.inputs.size(), known.ports.size());
+      for (std::size_t i = 0; i < plan.inputs.size(); ++i) known.ports[i].shape = std::move(plan.inputs[i]);
+      check<ValueError>(known.program->takes(known.ports),
+                        "a plan has inputs that its program does not take");
+      if (!saved.is_prepared)
+        known.reason = "weights prepared anew: " + path.string() + " is of another processor or version";
+      shared.begin(std::move(plan.prepared));
+      make_plan(known, std::move(plan.choices));
+      (void)shared.end();
+      known.last_call = ++calls;
+      all.push_back(std::make_shared<Known>(std::move(known)));
+    }
   }
 
   /// The plan for such inputs, made if it is missing.
   std::shared_ptr<const Known> find(const std::vector<Tensor>& inputs) {
     const std::lock_guard lock(mutex);
     for (const std::shared_ptr<Known>& known : all)
-      if (known->key.fits(inputs)) {
+      if (are_like(inputs, known->ports)) {
         known->last_call = ++calls;
         return known;
       }
-    for (const auto& [tensor, version] : versions)
-      check<Error>(
-          tensor.version() == version,
-          "Inference: the network's parameters have changed since this was made of it; make another one");
-    const auto made = std::make_shared<Known>(Known{Key(inputs, {}), nullptr, nullptr, {}, ++calls});
+    check_unchanged();
+    const auto made =
+        std::make_shared<Known>(Known{.ports = inference::ports_of(inputs), .last_call = ++calls});
     try {
       const NoGrad off_the_tape;
-      onnx::Trace trace = trace_for(inputs);
-      if (calibrating) quantizer->begin(trace);
-      const bool in_int8 = quantizer && quantizer->fits(trace);
-      if (quantizer && !calibrating && !in_int8)
-        made->reason = "in float32: the forward takes another way than with the calibration examples";
-      made->plan = std::make_shared<const inference::Plan>(std::move(trace), options.measure && !calibrating,
-                                                           shared, in_int8 ? &*quantizer : nullptr);
+      made->program = program_for(inputs);
+      make_plan(*made, {});
     } catch (const Error& error) {
       made->reason = error.what();
       const std::string_view traced_by = "export_onnx: ";
       if (made->reason.starts_with(traced_by)) made->reason.erase(0, traced_by.size());
+      if (net == nullptr) throw;
       (void)run_network(inputs);  // where the forward itself does not take them, this throws
     }
     if (made->plan != nullptr && options.cuda_graph && are_on_one_gpu(inputs)) try {
@@ -194,49 +178,107 @@ struct Inference::State {
     all.clear();
   }
 
+  void check_unchanged() const {
+    for (const auto& [tensor, version] : versions)
+      check<Error>(
+          tensor.version() == version,
+          "Inference: the network's parameters have changed since this was made of it; make another one");
+  }
+
   /// The calls that the network makes for such inputs, whatever the batch where that is possible.
-  const Program& program_for(const std::vector<Tensor>& inputs) {
-    for (const Program& program : programs)
-      if (program.key.fits(inputs) &&
-          (program.key.batch_dims.empty() || batch_of(inputs, program.key.batch_dims) >= 1))
-        return program;
+  std::shared_ptr<const Program> program_for(const std::vector<Tensor>& inputs) {
+    const Ports ports = inference::ports_of(inputs);
+    for (const auto& program : programs)
+      if (program->takes(ports)) return program;
+    if (net == nullptr)
+      fail<ValueError>(
+          "Inference: the file's engine was saved for inputs like {}, got {}; call the engine of the network "
+          "with such inputs before it is saved",
+          programs[0]->ports[0].shape, inputs[0]);
     if (std::ssize(programs) >= options.most_plans) programs.erase(programs.begin());
     const std::vector<int64_t> dims = onnx::batch_dims_of("Inference", inputs, options.batch_dims);
-    const nn::ModeScope scope(net, nn::Mode::evaluation);
-    if (batch_of(inputs, dims) >= 1) try {
+    const nn::ModeScope scope(*net, nn::Mode::evaluation);
+    const auto add = [&](const std::vector<Tensor>& examples, const std::vector<int64_t>& batch_dims) {
+      return programs.emplace_back(std::make_shared<const Program>(
+          Program{ports, batch_dims, onnx::make_plan(net, function, examples, batch_dims)}));
+    };
+    if (inference::batch_of(ports, dims) >= 1) try {
         std::vector<Tensor> first;
         for (std::size_t i = 0; i < inputs.size(); ++i)
           first.push_back(dims[i] < 0 ? inputs[i] : narrow(inputs[i], dims[i], 0, 1));
-        return programs.emplace_back(
-            Program{Key(inputs, dims), onnx::make_plan(&net, function, first, dims)});
+        return add(first, dims);
       } catch (const Error&) {  // it depends on the batch in another way
       }
-    return programs.emplace_back(Program{Key(inputs, {}), onnx::make_plan(&net, function, inputs, {})});
+    return add(inputs, {});
   }
-  /// These calls, folded, for the batch.
-  onnx::Trace trace_for(const std::vector<Tensor>& inputs) {
-    const Program& program = program_for(inputs);
-    check<ValueError>(!program.plan.trace.reads_numbers,
+
+  /// Of the program, with these choices for convolutions.
+  void make_plan(Known& known, std::vector<ops::FrozenConv::Choice> choices) {
+    onnx::Plan plan = known.program->plan;
+    check<ValueError>(!plan.trace.reads_numbers,
                       "it reads elements of a tensor (item(), to_vector()), by which it may decide");
-    onnx::Plan plan = program.plan;
     inference::fold(plan);
-    return trace_of(plan, batch_of(inputs, program.key.batch_dims));
+    onnx::Trace trace = onnx::trace_of(plan, inference::batch_of(known.ports, known.program->batch_dims));
+    if (calibrating) quantizer->begin(trace);
+    const bool in_int8 = quantizer && quantizer->fits(trace);
+    if (quantizer && !calibrating && !in_int8)
+      known.reason = "in float32: the forward takes another way than with the calibration examples";
+    known.plan = std::make_shared<const Plan>(
+        std::move(trace), inference::PlanOptions{.shared = shared,
+                                                 .quantizer = in_int8 ? &*quantizer : nullptr,
+                                                 .verified = net != nullptr,
+                                                 .measured = options.measure && !calibrating,
+                                                 .choices = std::move(choices)});
+  }
+
+  /// What a file has of it. Plans are made once more, to find what they are made of.
+  inference::SavedEngine saved() {
+    check_unchanged();
+    inference::SavedEngine engine{.measure = options.measure, .most_plans = options.most_plans};
+    std::vector<const Program*> added;
+    if (quantizer) quantizer->forget_made();
+    for (const std::shared_ptr<Known>& known : all) {
+      check<Error>(
+          known->plan != nullptr,
+          "Inference::save: a plan cannot follow the network for inputs {}, so a file cannot hold it: {}",
+          known->ports[0].shape, known->reason);
+      for (const inference::Port& port : known->ports)
+        check<Error>(port.device.is_cpu(),
+                     "Inference::save: the engine is on {}; make one of the network on the CPU, to(\"cpu\")",
+                     port.device);
+      inference::SavedPlan plan{.choices = known->plan->choices()};
+      plan.program = static_cast<std::size_t>(std::find(added.begin(), added.end(), known->program.get()) -
+                                              added.begin());
+      if (plan.program == added.size()) {
+        added.push_back(known->program.get());
+        inference::fold(engine.programs.emplace_back(*known->program).plan);
+      }
+      for (const inference::Port& port : known->ports) plan.inputs.push_back(port.shape);
+      Known again{.ports = known->ports, .program = known->program};
+      shared.begin({});
+      make_plan(again, plan.choices);
+      plan.prepared = shared.end();
+      if (quantizer && again.reason.empty()) engine.quantized = plan.program;
+      engine.plans.push_back(std::move(plan));
+    }
+    if (engine.quantized) engine.quantizations = quantizer->quantizations();
+    return engine;
   }
 
   std::vector<Tensor> run_network(const std::vector<Tensor>& inputs) {
-    const nn::ModeScope scope(net, nn::Mode::evaluation);
+    const nn::ModeScope scope(*net, nn::Mode::evaluation);
     const NoGrad off_the_tape;
     return function(inputs);
   }
 
-  nn::Module& net;
+  nn::Module* net = nullptr;  ///< null: it comes from a file
   Function function;
   InferenceOptions options;
   std::size_t input_count;
   std::vector<std::pair<Tensor, uint64_t>> versions;  ///< of parameters and buffers
   std::mutex mutex;
   std::vector<std::shared_ptr<Known>> all;
-  std::vector<Program> programs;
+  std::vector<std::shared_ptr<const Program>> programs;
   uint64_t calls = 0;
   SharedBlocks shared;
   std::optional<inference::Quantizer> quantizer;
@@ -269,6 +311,20 @@ Inference::~Inference() = default;
 Inference::Inference(Inference&&) noexcept = default;
 Inference& Inference::operator=(Inference&&) noexcept = default;
 
+Inference::Inference(std::unique_ptr<State> state) : state_(std::move(state)) {}
+
+Inference Inference::load(const std::filesystem::path& path) {
+  inference::SavedEngine saved = inference::read_engine(path);
+  const NoGrad off_the_tape;
+  return reading(inference::name_of_engine(path),
+                 [&] { return Inference(std::make_unique<State>(path, std::move(saved))); });
+}
+void Inference::save(const std::filesystem::path& path) const {
+  const std::lock_guard lock(state_->mutex);
+  const NoGrad off_the_tape;
+  inference::write_engine(path, state_->saved());
+}
+
 Tensor Inference::operator()(const Tensor& input) const {
   std::vector<Tensor> outputs = (*this)(std::vector{input});
   check<ValueError>(outputs.size() == 1, "Inference: the network has {} outputs; call it with a vector",
@@ -294,6 +350,10 @@ std::vector<Tensor> Inference::operator()(const std::vector<Tensor>& inputs) con
 }
 
 double Inference::difference(const std::vector<Tensor>& inputs) const {
+  check<Error>(
+      state_->net != nullptr,
+      "Inference: an engine from a file has no network to compare with; compare with the engine that "
+      "was saved");
   const std::vector<Tensor> outputs = (*this)(inputs);
   const std::lock_guard lock(state_->mutex);
   const std::vector<Tensor> expected = state_->run_network(inputs);

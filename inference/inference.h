@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <filesystem>
 #include <functional>
 #include <memory>
 #include <string>
@@ -77,15 +78,30 @@ class Inference {
   std::vector<Tensor> operator()(const std::vector<Tensor>& inputs) const;
 
   /// The largest |engine - network| over all outputs, divided by the largest |network|: how much the engine
-  /// rounds in another way. Throws as a call.
+  /// rounds in another way. Throws as a call, and Error for an engine from a file.
   double difference(const std::vector<Tensor>& inputs) const;
 
   /// The plans as text: each call with what was folded into it, the implementation of convolutions, and what
   /// is left as it was.
   std::string summary() const;
 
+  /// Writes the engine to a safetensors file, from which `load` makes it again without the network: what the
+  /// network computes, with all plans that there are, weights as tensors that other programs can read, and,
+  /// for processors like this one, as the kernels read them. Throws Error, saying why, for an engine on a
+  /// GPU, for a network that runs as it is, and where parameters have changed since the construction;
+  /// FileError where the file cannot be written.
+  void save(const std::filesystem::path& path) const;
+  /// Maps the file: processes that load it share its memory. Its plans are ready; others are made when they
+  /// are met, as far as the batch is concerned, and for other sizes a call throws ValueError. On another kind
+  /// of processor weights are prepared and implementations chosen anew, as `summary` says. A file may be
+  /// replaced meanwhile (`save` does), but not cut or overwritten in its place. Throws FileError, naming the
+  /// file, for one that is no engine, damaged, or of a newer version; a damage that only a call finds is a
+  /// ValueError of it.
+  static Inference load(const std::filesystem::path& path);
+
  private:
   struct State;
+  explicit Inference(std::unique_ptr<State> state);
   std::unique_ptr<State> state_;
 };
 

@@ -63,12 +63,13 @@ LinearActivationPtr activation_of(const onnx::Trace& trace, const Call& call) {
 
 class Plan::Builder {
  public:
-  Builder(Plan& plan, onnx::Trace trace, bool measured, SharedBlocks& shared, Quantizer* quantizer)
+  Builder(Plan& plan, onnx::Trace trace, const PlanOptions& options)
       : plan_(plan),
         trace_(std::move(trace)),
-        measured_(measured),
-        shared_(shared),
-        quantizer_(quantizer),
+        measured_(options.measured),
+        choices_(options.choices),
+        shared_(options.shared),
+        quantizer_(options.quantizer),
         made_by_(trace_.values.size(), -1) {}
 
   void build() {
@@ -271,11 +272,20 @@ class Plan::Builder {
     return static_cast<int>(trace_.values.size()) - 1;
   }
 
+  /// The choice for the next convolution; none: it is measured.
+  std::optional<ops::FrozenConv::Choice> next_choice() const {
+    const std::size_t next = plan_.choices_.size();
+    if (next < choices_.size()) return choices_[next];
+    return measured_ ? std::nullopt : std::optional(ops::FrozenConv::Choice());
+  }
+
   void add_conv(const Fused& fused, const std::string& where) {
     const auto conv = std::make_shared<const ops::FrozenConv>(
         example(fused.input).shape(), own(fused.weight), own(fused.bias),
-        conv_options(Options(trace_, *fused.call)), measured_, shared_);
+        conv_options(Options(trace_, *fused.call)), next_choice(), shared_);
+    plan_.choices_.push_back(conv->choice());
     add(fused.text + where + ": " + std::string(conv->implementation()), {fused.input, fused.addend},
+        {fused.output},
         [conv, x = fused.input, addend = fused.addend, activation = fused.activation,
          y = fused.output](std::vector<Tensor>& values) {
           values[at(y)] = conv->run(values[at(x)], finish_of(values, addend, activation));
@@ -283,7 +293,7 @@ class Plan::Builder {
   }
 
   void add_linear(const Fused& fused, const std::string& where) {
-    add(fused.text + where, {fused.input, fused.addend},
+    add(fused.text + where, {fused.input, fused.addend}, {fused.output},
         [linear = packed(fused.weight, fused.bias), x = fused.input, addend = fused.addend,
          activation = fused.activation, y = fused.output](std::vector<Tensor>& values) {
           values[at(y)] = linear->run(values[at(x)], finish_of(values, addend, activation));
@@ -295,7 +305,7 @@ class Plan::Builder {
     const Options o(trace_, call);
     const RecurrentOptions options{.cell = static_cast<RecurrentCell>(o.integer("cell")),
                                    .reverse = o.flag("reverse")};
-    add(call.where(), {in[0], in[5], in[6], in[7]},
+    add(call.where(), {in[0], in[5], in[6], in[7]}, call.outputs,
         [=, w_hh = own(known(in[2])), b_hh = own(known(in[4])), input = packed(known(in[1]), known(in[3])),
          state = packed(known(in[2]), {}), outputs = call.outputs](std::vector<Tensor>& values) {
           const auto value = [&](int v) { return v < 0 ? Tensor() : values[at(v)]; };
@@ -318,9 +328,9 @@ class Plan::Builder {
     const Call& call = *fused.call;
     const auto conv = quantizer_->make({c, fused.weight, fused.bias, options_of(fused), fused.input,
                                         fused.addend, fused.output, fused.activation, fused.limits},
-                                       is_uint8_);
+                                       is_uint8_, shared_);
     add(fused.text + (call.module.empty() ? "" : " in " + call.module) + ": int8",
-        {fused.input, fused.addend},
+        {fused.input, fused.addend}, {fused.output},
         [conv, x = fused.input, addend = fused.addend, y = fused.output](std::vector<Tensor>& values) {
           values[at(y)] = conv->run(values[at(x)], addend < 0 ? Tensor() : values[at(addend)]);
         });
@@ -336,15 +346,16 @@ class Plan::Builder {
 
   void add_call(const Call& call, const std::vector<int>& inputs, const std::vector<int>& outputs,
                 std::string text) {
-    add(std::move(text), inputs, [run = again(call), inputs, outputs](std::vector<Tensor>& values) {
+    add(std::move(text), inputs, outputs, [run = again(call), inputs, outputs](std::vector<Tensor>& values) {
       run_call(run, inputs, outputs, [&](int v) -> Tensor& { return values[at(v)]; });
     });
   }
 
-  void add(std::string text, const std::vector<int>& reads, std::function<void(std::vector<Tensor>&)> run) {
+  void add(std::string text, const std::vector<int>& reads, const std::vector<int>& writes,
+           std::function<void(std::vector<Tensor>&)> run) {
     for (const int v : reads)
       if (v >= 0) last_step_[v] = plan_.steps_.size();
-    plan_.steps_.push_back({std::move(text), std::move(run), {}});
+    plan_.steps_.push_back({std::move(text), std::move(run), writes, {}});
   }
 
   void finish() {
@@ -361,11 +372,20 @@ class Plan::Builder {
     }
     for (const int v : trace_.outputs)
       if (is_known(v)) plan_.constants_[at(v)] = own(example(v));
+    if (plan_.verified_) return;
+    for (std::size_t v = 0; v < trace_.values.size(); ++v) {
+      const Tensor& t = trace_.values[v].tensor;
+      const bool is_uint8 = v < is_uint8_.size() && is_uint8_[v];
+      plan_.expected_.emplace_back(t.defined() ? t.shape() : Shape(), is_uint8      ? uint8
+                                                                      : t.defined() ? t.dtype()
+                                                                                    : float32);
+    }
   }
 
   Plan& plan_;
   onnx::Trace trace_;
   bool measured_;
+  const std::vector<ops::FrozenConv::Choice>& choices_;
   SharedBlocks& shared_;
   Quantizer* quantizer_;                     ///< null: all in its own type
   std::vector<bool> is_uint8_;               ///< of each value
@@ -376,19 +396,34 @@ class Plan::Builder {
   std::unordered_map<int, std::size_t> last_step_;
 };
 
-Plan::Plan(onnx::Trace trace, bool measured, SharedBlocks& shared, Quantizer* quantizer) {
-  Builder(*this, std::move(trace), measured, shared, quantizer).build();
+Plan::Plan(onnx::Trace trace, const PlanOptions& options) : verified_(options.verified) {
+  Builder(*this, std::move(trace), options).build();
 }
 
 std::vector<Tensor> Plan::run(const std::vector<Tensor>& inputs, Quantizer* observer) const {
   std::vector<Tensor> values = constants_;
   for (std::size_t i = 0; i < inputs.size(); ++i) values[static_cast<std::size_t>(inputs_[i])] = inputs[i];
+  const bool verifies = !verified_;
+  const auto verify = [&](const std::vector<int>& list, const std::string& where) {
+    if (!verifies) return;
+    for (const int v : list) {
+      if (v < 0) continue;
+      const auto& [shape, dtype] = expected_[static_cast<std::size_t>(v)];
+      const Tensor& t = values[static_cast<std::size_t>(v)];
+      check<ValueError>(t.defined() && t.shape() == shape && t.dtype() == dtype,
+                        "Inference: {} gives a tensor {}, where the engine's file says {} {}; save it again",
+                        where, t, shape, name(dtype));
+    }
+  };
+  verify(inputs_, "an input");
   for (const Step& step : steps_) {
     const RecordFunction range(step.text);
     step.run(values);
+    verify(step.writes, step.text);
     if (observer != nullptr) observer->observe(values);
     for (const int v : step.last_reads) values[static_cast<std::size_t>(v)] = {};
   }
+  if (verifies) verified_ = true;
   std::vector<Tensor> outputs;
   outputs.reserve(outputs_.size());
   for (const int v : outputs_) {

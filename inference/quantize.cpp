@@ -140,6 +140,14 @@ void Quantizer::finish() {
   finished_ = true;
 }
 
+void Quantizer::restore(const onnx::Trace& trace,
+                        const std::vector<std::optional<ops::Quantization>>& values) {
+  begin(trace);
+  finish();
+  for (std::size_t v = 0; v < values.size(); ++v)
+    if (values[v]) quantizations_[group_of(v)] = values[v];
+}
+
 const char* Quantizer::refusal(int input, const Tensor& weight) const {
   if (weight.dtype() != float32) return "its type";
   if (!ops::QuantizedConv::sums_fit(weight.numel() / weight.size(0))) return "too many products in a sum";
@@ -177,7 +185,8 @@ std::vector<bool> Quantizer::uint8_values(const std::vector<StepValues>& steps,
 }
 
 std::shared_ptr<const ops::QuantizedConv> Quantizer::make(const QuantizedStep& step,
-                                                          const std::vector<bool>& is_uint8) {
+                                                          const std::vector<bool>& is_uint8,
+                                                          SharedBlocks& shared) {
   const auto is = [&](int v) { return v >= 0 && is_uint8[at(v)]; };
   auto& made = made_[{step.call, step.output, step.addend, is(step.output), is(step.addend)}];
   if (made != nullptr) return made;
@@ -191,7 +200,7 @@ std::shared_ptr<const ops::QuantizedConv> Quantizer::make(const QuantizedStep& s
     LinearActivationPtr activation;
   };
   const auto kept = std::make_shared<const Kept>(
-      Kept{{step.weight, step.bias, step.options, *how(step.input), finish}, step.activation});
+      Kept{{step.weight, step.bias, step.options, *how(step.input), finish, shared}, step.activation});
   return made = {kept, &kept->conv};
 }
 

@@ -45,6 +45,11 @@ class Quantizer {
   void begin_counting() { counts_ = true; }
   /// From here on plans compute in int8.
   void finish();
+  /// How the values of a trace are held, each group's as one of them; from there on as after `finish`.
+  const std::vector<std::optional<ops::Quantization>>& quantizations() const { return quantizations_; }
+  void restore(const onnx::Trace& trace, const std::vector<std::optional<ops::Quantization>>& values);
+  /// What was made is made again.
+  void forget_made() { made_.clear(); }
 
   /// Whether plans of this trace do: values have the same places.
   bool fits(const onnx::Trace& trace) const { return finished_ && way_of(trace) == way_; }
@@ -53,8 +58,8 @@ class Quantizer {
   /// Whether each value is held as uint8.
   std::vector<bool> uint8_values(const std::vector<StepValues>& steps, const onnx::Trace& trace) const;
   /// What computes a step; engines' plans share it.
-  std::shared_ptr<const ops::QuantizedConv> make(const QuantizedStep& step,
-                                                 const std::vector<bool>& is_uint8);
+  std::shared_ptr<const ops::QuantizedConv> make(const QuantizedStep& step, const std::vector<bool>& is_uint8,
+                                                 SharedBlocks& shared);
   /// The call as it is made of values that are uint8.
   static Run run_of_uint8(const onnx::Trace& trace, const onnx::Call& call);
 

@@ -13,7 +13,9 @@
 #include "pleat/core/files/atomic_file.h"
 #include "pleat/core/tensor/copy.h"
 #include "pleat/core/tensor/create.h"
+#include "pleat/core/tensor/storage.h"
 #include "pleat/io/safetensors_header.h"
+#include "pleat/io/safetensors_map.h"
 
 namespace pleat::io {
 namespace {
@@ -48,44 +50,82 @@ Tensor read_tensor(FileSource& source, const SafetensorsEntry& entry) {
   return tensor;
 }
 
-// --- writing
-
-std::string quoted(const std::string& name) { return json(name).dump(); }
-
-// The order in which tensors are written: large elements first, so that each starts at a multiple of its
-// element size.
-std::vector<std::pair<std::string, Tensor>> ordered(const std::map<std::string, Tensor>& tensors) {
-  std::vector<std::pair<std::string, Tensor>> list(tensors.begin(), tensors.end());
-  std::stable_sort(list.begin(), list.end(), [](const auto& a, const auto& b) {
-    return size_of(a.second.dtype()) > size_of(b.second.dtype());
-  });
-  return list;
+// Whether its elements in the file are those of the tensor, in a place where they can be read.
+bool is_readable_in_place(const SafetensorsEntry& entry, const std::byte* bytes) {
+  const auto size = static_cast<std::size_t>(size_of(entry.type->dtype()));
+  return entry.type->as == SafetensorsType::As::stored && entry.type->dtype() != boolean &&
+         entry.type->conversion().empty() && reinterpret_cast<std::uintptr_t>(bytes) % size == 0;
 }
 
-std::size_t byte_count(const Tensor& tensor) {
-  return static_cast<std::size_t>(tensor.numel() * size_of(tensor.dtype()));
-}
-
-}  // namespace
-
-SafetensorsContent read_safetensors(const std::filesystem::path& path, ReadOptions options) {
-  const InputFile file("read_safetensors", path, options);
+// Tensors lie where the file is mapped, if it is.
+SafetensorsContent read_content(const InputFile& file, bool maps) {
   return reading(file.name(), [&] {
     FileSource source(file);
     SafetensorsHeader header = read_safetensors_header(file, source);
+    const int64_t data = source.position();
+    const std::shared_ptr<std::byte> mapped = maps ? file.map() : nullptr;
+    const auto place = [&](const SafetensorsEntry& entry) {
+      return data + static_cast<int64_t>(entry.begin);
+    };
+    const auto in_place = [&](const SafetensorsEntry& entry) {
+      return maps && is_readable_in_place(entry, mapped.get() + place(entry));
+    };
     int64_t bytes = 0;
     for (const SafetensorsEntry& entry : header.entries)
-      bytes = checked_add(bytes, entry.result_bytes(), "read_safetensors");
+      if (!in_place(entry)) bytes = checked_add(bytes, entry.result_bytes(), "read_safetensors");
     source.check_memory(bytes, "what the tensors become");
     SafetensorsContent content;
     content.metadata = std::move(header.metadata);
     for (const SafetensorsEntry& entry : header.entries) {
-      content.tensors.emplace(entry.name, read_tensor(source, entry));
+      const auto size = static_cast<int64_t>(entry.end - entry.begin);
+      FileSource part(file, place(entry), size);
+      content.tensors.emplace(
+          entry.name, in_place(entry)
+                          ? make_tensor(std::make_shared<Storage>(
+                                            std::shared_ptr<std::byte>(mapped, mapped.get() + place(entry)),
+                                            size, Device()),
+                                        entry.shape, dense_strides(entry.shape), 0, entry.type->dtype())
+                          : read_tensor(part, entry));
       if (const std::string conversion = entry.type->conversion(); !conversion.empty())
         content.converted.emplace(entry.name, conversion);
     }
     return content;
   });
+}
+
+// --- writing
+
+std::string quoted(const std::string& name) { return json(name).dump(); }
+
+// Tensors of whole lines of a cache start at one, where the data do.
+constexpr std::size_t line_bytes = 64;
+
+std::size_t byte_count(const Tensor& tensor) {
+  return static_cast<std::size_t>(tensor.numel() * size_of(tensor.dtype()));
+}
+
+// The order in which tensors are written: whole lines first, then large elements, so that each starts at a
+// multiple of its element size.
+std::vector<std::pair<std::string, Tensor>> ordered(const std::map<std::string, Tensor>& tensors) {
+  std::vector<std::pair<std::string, Tensor>> list(tensors.begin(), tensors.end());
+  std::stable_sort(list.begin(), list.end(), [](const auto& a, const auto& b) {
+    const auto rank = [](const Tensor& t) {
+      return byte_count(t) % line_bytes == 0 ? line_bytes : static_cast<std::size_t>(size_of(t.dtype()));
+    };
+    return rank(a.second) > rank(b.second);
+  });
+  return list;
+}
+
+}  // namespace
+
+SafetensorsContent read_safetensors(const std::filesystem::path& path, ReadOptions options) {
+  return read_content(InputFile("read_safetensors", path, options), false);
+}
+
+SafetensorsContent map_safetensors(std::string_view op, const std::filesystem::path& path,
+                                   ReadOptions options) {
+  return read_content(InputFile(op, path, options), true);
 }
 
 std::map<std::string, std::string> read_safetensors_metadata(const std::filesystem::path& path,
@@ -117,12 +157,12 @@ void write_safetensors(const std::filesystem::path& path, const std::map<std::st
     pleat::fail<ValueError>("write_safetensors: names and metadata must be UTF-8: {}", error.what());
   }
   text += '}';
-  text.append((8 - text.size() % 8) % 8, ' ');
+  std::array<std::byte, 8> length;
+  text.append((2 * line_bytes - length.size() - text.size() % line_bytes) % line_bytes, ' ');
   check<ValueError>(text.size() <= most_safetensors_header,
                     "write_safetensors: names and metadata need {} bytes, but at most {} are allowed",
                     text.size(), most_safetensors_header);
 
-  std::array<std::byte, 8> length;
   for (std::size_t i = 0; i < length.size(); ++i)
     length[i] = static_cast<std::byte>(text.size() >> (8 * i) & 0xff);
   AtomicFile file("write_safetensors", path);

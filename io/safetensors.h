@@ -40,7 +40,8 @@ std::map<std::string, std::string> read_safetensors_metadata(const std::filesyst
                                                              ReadOptions options = {});
 
 /// Writes tensors of any strides row-major, under a temporary name that replaces `path` only when all of it
-/// is on disk. Every tensor starts at a multiple of its element size. The same content gives the same bytes.
+/// is on disk. Every tensor starts at a multiple of its element size, one of a multiple of 64 bytes at such a
+/// multiple. The same content gives the same bytes.
 ///
 /// Throws ValueError when a name is `__metadata__`, or a name or the metadata is not UTF-8; FileError when
 /// the file cannot be written.

@@ -8,6 +8,7 @@
 #include <stdexcept>
 
 #include <fcntl.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -93,6 +94,14 @@ std::string InputFile::read_text(int64_t expansion) const {
   read_at(0, std::as_writable_bytes(std::span(text)), "the text");
   if (text.starts_with("\xef\xbb\xbf")) text.erase(0, 3);
   return text;
+}
+
+std::shared_ptr<std::byte> InputFile::map() const {
+  const auto size = static_cast<std::size_t>(size_);
+  if (size == 0) return nullptr;
+  void* const place = ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, descriptor_, 0);
+  if (place == MAP_FAILED) fail_at(0, fmt::format("cannot map it: {}", std::strerror(errno)));
+  return {static_cast<std::byte*>(place), [size](std::byte* bytes) { ::munmap(bytes, size); }};
 }
 
 void InputFile::fail_at(int64_t offset, const std::string& cause) const {

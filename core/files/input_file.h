@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <exception>
 #include <filesystem>
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
@@ -45,6 +46,9 @@ class InputFile {
   /// All of it, without the mark that Windows' editors put before UTF-8. `expansion` is how many bytes of
   /// memory a byte of the text becomes, this text included. Throws FileError when that exceeds the limit.
   std::string read_text(int64_t expansion) const;
+
+  /// All of it, as long as somebody holds it, to be read only; null where it is empty.
+  std::shared_ptr<std::byte> map() const;
 
   /// Throws FileError "<name>, byte <offset>: <cause>".
   [[noreturn]] void fail_at(int64_t offset, const std::string& cause) const;

@@ -31,6 +31,8 @@ struct ConvCall {
 };
 
 ConvCall forward_call(const Tensor& x, const Tensor& w, const Tensor& bias, const ConvOptions& options);
+/// Of an input that is yet to be made.
+ConvCall forward_call(const ConvOperand& x, const Tensor& w, const Tensor& bias, const ConvOptions& options);
 ConvCall backward_input_call(const Tensor& dy, const Tensor& w, const Shape& input_shape,
                              const ConvOptions& options);
 ConvCall backward_weight_call(const Tensor& dy, const Tensor& x, const Shape& weight_shape,
@@ -45,6 +47,8 @@ struct ConvOperands {
 
   Tensor input(const Tensor& t) const;
   Tensor weight(const Tensor& t) const;
+  /// Of a weight that is kept in `shared`.
+  Tensor weight(const Tensor& t, SharedBlocks& shared) const;
   Tensor output(const Tensor& t) const;
   Tensor bias(const Tensor& t) const;
   /// A result to be written, in the shape of the given problem.

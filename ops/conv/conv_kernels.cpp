@@ -10,6 +10,8 @@
 #include "pleat/core/base/thread_object.h"
 #include "pleat/core/tensor/copy.h"
 #include "pleat/core/tensor/create.h"
+#include "pleat/core/tensor/shared_blocks.h"
+#include "pleat/core/tensor/storage.h"
 #include "pleat/ops/conv/call.h"
 #include "pleat/ops/conv/fusion.h"
 #include "pleat/ops/conv/problem.h"
@@ -85,6 +87,17 @@ Tensor ConvOperands::input(const Tensor& t) const {
 }
 Tensor ConvOperands::weight(const Tensor& t) const {
   return operand(t, shape5(problem.out_channels, problem.group_in(), problem.kernel));
+}
+Tensor ConvOperands::weight(const Tensor& t, SharedBlocks& shared) const {
+  if (layout == ConvLayout::strided || !t.device().is_cpu()) return shared.of(weight(t));
+  const Shape shape = shape5(problem.out_channels, problem.group_in(), problem.kernel);
+  const int64_t bytes = count(shape) * size_of(problem.dtype);
+  const auto block = shared.prepared(bytes, [&] {
+    const Tensor laid_out = weight(t);
+    return std::shared_ptr<std::byte>(laid_out.impl().storage->bytes, laid_out.raw());
+  });
+  return make_tensor(std::make_shared<Storage>(block, bytes, t.device()), shape, dense_strides(shape, format),
+                     0, problem.dtype);
 }
 Tensor ConvOperands::output(const Tensor& t) const {
   return operand(t, shape5(problem.batch, problem.out_channels, problem.output));
@@ -202,11 +215,15 @@ ConvCall checked_call(ConvPass pass, const ConvOperand& input, const ConvOperand
 }  // namespace
 
 ConvCall forward_call(const Tensor& x, const Tensor& w, const Tensor& bias, const ConvOptions& options) {
+  ConvCall call = forward_call(ConvOperand("input", x), w, bias, options);
+  call.x = x;
+  return call;
+}
+ConvCall forward_call(const ConvOperand& x, const Tensor& w, const Tensor& bias, const ConvOptions& options) {
   std::optional<ConvOperand> added;
   if (bias.defined()) added.emplace("bias", bias);
-  ConvCall call = checked_call(ConvPass::forward, {"input", x}, {"weight", w}, options, nullptr,
-                               added ? &*added : nullptr);
-  call.x = x;
+  ConvCall call =
+      checked_call(ConvPass::forward, x, {"weight", w}, options, nullptr, added ? &*added : nullptr);
   call.w = w;
   call.bias = bias;
   return call;

@@ -31,19 +31,20 @@ void finish_all(const ResultFinish& finish, const Tensor& y) {
 
 }  // namespace
 
-FrozenConv::Way::Way(const ConvCall& call, std::shared_ptr<const ConvImplementation> chosen,
-                     SharedBlocks& shared)
-    : implementation(std::move(chosen)),
+FrozenConv::Way::Way(const ConvCall& call, const Choice& chosen, SharedBlocks& shared)
+    : implementation(call.implementation(chosen.implementation)),
       as(call.problem, *implementation),
-      weight(shared.of(as.weight(call.w))),
+      weight(as.weight(call.w, shared)),
       bias(as.bias(call.bias)),
-      prepared(implementation->prepare(as.problem, weight, shared)) {
+      prepared(implementation->prepare(as.problem, weight, shared)),
+      choice(chosen) {
+  if (choice.implementation.empty()) choice.implementation = implementation->name();
   if (prepared != nullptr) weight = {};  // which that holds, if it reads it
 }
 
 Tensor FrozenConv::Way::run(const Tensor& x, const ResultFinish& finish, const ConvProblem& problem) const {
   std::optional<SerialScope> scope;
-  if (alone) scope.emplace();
+  if (choice.alone) scope.emplace();
   const Tensor result = as.make(problem.output_shape());
   ResultFinish own = finish;
   if (finish.addend.defined() && finish.addend.strides() != result.strides()) {
@@ -64,35 +65,39 @@ Tensor FrozenConv::Way::run(const Tensor& x, const ResultFinish& finish, const C
 }
 
 FrozenConv::FrozenConv(const Shape& input, const Tensor& weight, const Tensor& bias,
-                       const ConvOptions& options, bool measured, SharedBlocks& shared) {
-  Generator generator(1);
-  const Tensor noise =
-      to_format(randn(input, {.dtype = weight.dtype(), .device = weight.device()}, generator),
-                conv_format(weight.device(), weight.dtype(), conv_precision(options.precision)));
-  const ConvCall call = forward_call(noise, weight, bias, options);
+                       const ConvOptions& options, const std::optional<Choice>& choice,
+                       SharedBlocks& shared) {
+  ConvOperand operand("input", input, weight);
+  operand.format = conv_format(weight.device(), weight.dtype(), conv_precision(options.precision));
+  ConvCall call = forward_call(operand, weight, bias, options);
   op_ = call.op;
   problem_ = call.problem;
-  if (!measured || !call.requested.empty()) {
-    way_ = std::make_shared<Way>(call, call.implementation(call.requested), shared);
+  if (choice || !call.requested.empty()) {
+    way_ = std::make_shared<Way>(
+        call, choice && !choice->implementation.empty() ? *choice : Choice{call.requested}, shared);
     return;
   }
+  Generator generator(1);
+  const Tensor noise = to_format(
+      randn(input, {.dtype = weight.dtype(), .device = weight.device()}, generator), operand.format);
+  call.x = noise;
   // What costs several times the least by its own estimate is not the fastest.
   constexpr double too_much = 4;
-  constexpr double shared_at_least = 1e5;  // flops: less is done before another thread wakes
-  std::vector<std::shared_ptr<const ConvImplementation>> all;
+  constexpr double shared_at_least = 1e5;           // flops: less is done before another thread wakes
+  std::vector<std::pair<std::string, double>> all;  // and what they cost
   double least = std::numeric_limits<double>::infinity();
   for (const Candidate& candidate : conv_candidates(call, "")) {
-    all.push_back(call.implementation(candidate.name));
-    least = std::min(least, all.back()->cost(problem_, ConvPass::forward));
+    all.emplace_back(candidate.name, call.implementation(candidate.name)->cost(problem_, ConvPass::forward));
+    least = std::min(least, all.back().second);
   }
   std::vector<std::shared_ptr<const Way>> ways;
   std::vector<Candidate> candidates;
-  for (const auto& implementation : all) {
-    if (implementation->cost(problem_, ConvPass::forward) > too_much * least) continue;
-    Way way(call, implementation, shared);
+  for (const auto& [name, cost] : all) {
+    if (cost > too_much * least) continue;
+    Way way(call, {name}, shared);
     for (const bool alone : {true, false}) {
       if (!alone && flops() < shared_at_least) continue;
-      way.alone = alone;
+      way.choice.alone = alone;
       ways.push_back(std::make_shared<const Way>(way));
       candidates.push_back({.name = std::to_string(ways.size() - 1),
                             .run = [&, one = ways.back()] { (void)one->run(noise, {}, problem_); }});

@@ -2,6 +2,8 @@
 #pragma once
 
 #include <memory>
+#include <optional>
+#include <string>
 #include <string_view>
 
 #include "pleat/core/tensor/shared_blocks.h"
@@ -14,29 +16,35 @@ namespace pleat::ops {
 /// run many times, off the tape, by several threads at once.
 class FrozenConv {
  public:
-  /// Of inputs in this shape, with a batch, of the weight's type and on its device. `measured`: all
-  /// implementations that could be the fastest are timed on noise; else the one that says that it costs least
-  /// is taken. Weights are of `shared`. Throws as conv1d ... 3d.
+  struct Choice {
+    std::string implementation;  ///< with its plan; empty: the one that says that it costs least
+    bool alone = false;          ///< in the calling thread: there is too little to share
+  };
+
+  /// Of inputs in this shape, with a batch, of the weight's type and on its device. Without a choice all
+  /// implementations that could be the fastest are timed on noise. Weights are of `shared`. Throws as conv1d
+  /// ... 3d.
   FrozenConv(const Shape& input, const Tensor& weight, const Tensor& bias, const ConvOptions& options,
-             bool measured, SharedBlocks& shared);
+             const std::optional<Choice>& choice, SharedBlocks& shared);
 
   /// f(conv(x) + addend), a new tensor. The addend lies as the result does, or is converted.
   Tensor run(const Tensor& x, const ResultFinish& finish) const;
 
   std::string_view implementation() const { return way_->implementation->name(); }
+  const Choice& choice() const { return way_->choice; }
   double flops() const { return static_cast<double>(problem_.flops()); }
 
  private:
   /// An implementation with the weights as it takes them.
   struct Way {
-    Way(const ConvCall& call, std::shared_ptr<const ConvImplementation> chosen, SharedBlocks& shared);
+    Way(const ConvCall& call, const Choice& chosen, SharedBlocks& shared);
     Tensor run(const Tensor& x, const ResultFinish& finish, const ConvProblem& problem) const;
 
     std::shared_ptr<const ConvImplementation> implementation;
     ConvOperands as;
     Tensor weight, bias;
     std::shared_ptr<const PreparedConv> prepared;  ///< null: there is nothing to prepare
-    bool alone = false;                            ///< in the calling thread: there is too little to share
+    Choice choice;
   };
 
   const char* op_ = nullptr;

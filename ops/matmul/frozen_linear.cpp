@@ -23,10 +23,14 @@ template <class T>
 class FrozenLinear::PackedAs : public Packed {
  public:
   PackedAs(const Tensor& weight, const Tensor& bias, SharedBlocks& shared)
-      : bias_(dense(bias)), product_(product_of(dense(weight))), panels_(product_) {
-    panels_.pack(product_, 0, panels_.count());
-    panels_.share(shared);
-    product_.b = nullptr;
+      : bias_(dense(bias)),
+        product_(product_of(weight)),
+        panels_(product_, shared, [&](const ColumnPanels<T>& panels) {
+          const Tensor lines = dense(weight);
+          Gemm<T> product = product_;
+          product.b = lines.data<T>();
+          panels.pack(product, 0, panels.count());
+        }) {
     if (bias_.defined()) product_.start = bias_.data<T>();
   }
 
@@ -59,14 +63,7 @@ class FrozenLinear::PackedAs : public Packed {
 
   static Gemm<T> product_of(const Tensor& weight) {
     const int64_t out = weight.size(0), in = weight.size(1);
-    return {.m = 1,
-            .n = out,
-            .k = in,
-            .lda = in,
-            .b = weight.data<T>(),
-            .ldb = in,
-            .transpose_b = true,
-            .ldc = out};
+    return {.m = 1, .n = out, .k = in, .lda = in, .ldb = in, .transpose_b = true, .ldc = out};
   }
 
   Tensor bias_;

@@ -110,13 +110,19 @@ class ColumnPanels {
       : count_(ceil_div(p.n, panel_columns<T>)),
         k_(p.k),
         data_(allocate_array<T>(count_ * panel_columns<T> * k_)) {}
-  int64_t count() const { return count_; }
-  /// Takes the panels, when all are packed, from `shared`.
-  void share(SharedBlocks& shared) {
-    const std::shared_ptr<std::byte> bytes(data_, reinterpret_cast<std::byte*>(data_.get()));
-    const auto block = shared.of(bytes, count_ * panel_columns<T> * k_ * static_cast<int64_t>(sizeof(T)));
+  /// Those that are kept in `shared`; `pack` fills panels like these where they are not there yet.
+  template <class Pack>
+  ColumnPanels(const Gemm<T>& p, SharedBlocks& shared, const Pack& pack)
+      : count_(ceil_div(p.n, panel_columns<T>)), k_(p.k) {
+    const int64_t elements = checked_multiply(count_ * panel_columns<T>, k_, "pack");
+    const auto block = shared.prepared(elements * static_cast<int64_t>(sizeof(T)), [&] {
+      const ColumnPanels made(p);
+      pack(made);
+      return std::shared_ptr<std::byte>(made.data_, reinterpret_cast<std::byte*>(made.data_.get()));
+    });
     data_ = {block, reinterpret_cast<T*>(block.get())};
   }
+  int64_t count() const { return count_; }
   /// From a column on, the first one of a panel.
   T* from(int64_t column) const { return data_.get() + column * k_; }
   /// Copies those from `first` on, `panels` of them or as many as there are.

@@ -52,7 +52,8 @@ struct QuantizedConv::Chunk {
 };
 
 QuantizedConv::QuantizedConv(const Tensor& weight, const Tensor& bias, const ConvOptions& options,
-                             const Quantization& x, const QuantizedFinish& finish, const U8S8Kernels& kernels)
+                             const Quantization& x, const QuantizedFinish& finish, SharedBlocks& shared,
+                             const U8S8Kernels& kernels)
     : kernels_(kernels),
       options_(options),
       weight_shape_(weight.shape()),
@@ -63,15 +64,26 @@ QuantizedConv::QuantizedConv(const Tensor& weight, const Tensor& bias, const Con
   const int64_t depth = weight.numel() / std::max<int64_t>(1, weight.size(0));
   check<ValueError>(sums_fit(depth), "int8: sums of {} products do not fit into int32; leave this in float32",
                     depth);
-  pack(to_format(weight, MemoryFormat::contiguous), bias, x);
+  check<ShapeError>(options.groups >= 1 && weight.numel() > 0 && weight.size(0) % options.groups == 0 &&
+                        (!bias.defined() || bias.shape() == Shape{weight.size(0)}),
+                    "int8: a weight {} and a bias {} do not fit {} groups", weight, bias,
+                    int64_t{options.groups});
+  lay_out(weight.numel());
+  const int64_t bytes = 12 * columns_ + b_size_;
+  packed_ = shared.prepared(bytes, [&] {
+    std::shared_ptr<std::byte> memory = allocate(bytes);
+    pack(to_format(weight, MemoryFormat::contiguous), bias, x, memory.get());
+    return memory;
+  });
 }
 
-void QuantizedConv::pack(const Tensor& weight, const Tensor& bias, const Quantization& x) {
+/// Finds groups and segments, and how much there is of all.
+void QuantizedConv::lay_out(int64_t weights) {
   const int64_t given_groups = options_.groups, group_in = weight_shape_[1];
   out_channels_ = weight_shape_[0];
   in_channels_ = group_in * given_groups;
   const int64_t group_out = out_channels_ / given_groups;
-  const int64_t taps = weight.numel() / (out_channels_ * group_in);
+  taps_ = weights / (out_channels_ * group_in);
   is_depthwise_ = given_groups > 1 && group_in == 1 && group_out == 1;
   groups_ = given_groups;
   if (!is_depthwise_)  // as many as a strip has columns for
@@ -84,13 +96,32 @@ void QuantizedConv::pack(const Tensor& weight, const Tensor& bias, const Quantiz
   const int64_t inside = is_depthwise_ ? 1 : in_channels_ / groups_;
   column_step_ = round_up(columns, strip_columns);
   if (!is_linear_ && !is_depthwise_ && groups_ == 1 &&
-      options_.dilation.expand(weight.rank() - 2, conv_name(weight_shape_), "dilation").back() == 1)
+      options_.dilation
+              .expand(static_cast<int64_t>(weight_shape_.size()) - 2, conv_name(weight_shape_), "dilation")
+              .back() == 1)
     segment_taps_ = weight_shape_.back();
+  columns_ = (is_depthwise_ ? 1 : groups_) * column_step_ + slack;
+  if (is_depthwise_)
+    for (int64_t first = 0; first < out_channels_;) {
+      const int64_t block = depthwise_block(out_channels_ - first, kernels_.widest_block);
+      b_size_ += block * round_up(taps_, 4);
+      first += block;
+    }
+  else
+    b_size_ = groups_ * column_step_ * (taps_ / segment_taps_) * round_up(segment_taps_ * inside, 4);
+}
 
-  const int64_t total = (is_depthwise_ ? 1 : groups_) * column_step_ + slack;
-  start_.assign(at(total), 0);
-  scale_.assign(at(total), 0);
-  shift_.assign(at(total), 0);
+void QuantizedConv::pack(const Tensor& weight, const Tensor& bias, const Quantization& x,
+                         std::byte* memory) const {
+  const int64_t group_in = weight_shape_[1], group_out = out_channels_ / options_.groups, taps = taps_;
+  const int64_t columns = is_depthwise_ ? out_channels_ : out_channels_ / groups_;
+  const int64_t inside = is_depthwise_ ? 1 : in_channels_ / groups_;
+  auto* const start = reinterpret_cast<int32_t*>(memory);
+  auto* const scales = reinterpret_cast<float*>(start + columns_);
+  float* const column_shifts = scales + columns_;
+  auto* to = reinterpret_cast<int8_t*>(column_shifts + columns_);
+  std::fill_n(start, columns_, 0);
+  std::fill_n(scales, 2 * columns_, 0.0F);
   std::vector<int8_t> q(at(weight.numel()));
   const auto* const w = weight.data<float>();
   const Tensor dense_bias = bias.defined() ? to_format(bias, MemoryFormat::contiguous) : bias;
@@ -115,9 +146,9 @@ void QuantizedConv::pack(const Tensor& weight, const Tensor& bias, const Quantiz
     const double unit = in_units_of_y ? finish_.y->scale : 1.0;
     double shift = shifts == nullptr ? 0.0 : shifts[k];
     if (finish_.addend) shift -= double{finish_.addend->scale} * finish_.addend->zero;
-    start_[place] = -x.zero * sum;
-    scale_[place] = static_cast<float>(double{x.scale} * scale / unit);
-    shift_[place] = static_cast<float>(shift / unit + (in_units_of_y ? finish_.y->zero : 0));
+    start[place] = -x.zero * sum;
+    scales[place] = static_cast<float>(double{x.scale} * scale / unit);
+    column_shifts[place] = static_cast<float>(shift / unit + (in_units_of_y ? finish_.y->zero : 0));
   }
 
   const auto weight_at = [&](int64_t k, int64_t c, int64_t tap) -> int8_t {  // c of all channels
@@ -131,7 +162,7 @@ void QuantizedConv::pack(const Tensor& weight, const Tensor& bias, const Quantiz
         for (int64_t i = 0; i < block; ++i)
           for (int64_t j = 0; j < 4; ++j) {
             const int64_t k = first + interleaved_channel(i, block);
-            b_.push_back(k < out_channels_ && t + j < taps ? weight_at(k, k, t + j) : int8_t{0});
+            *to++ = k < out_channels_ && t + j < taps ? weight_at(k, k, t + j) : int8_t{0};
           }
       first += block;
     }
@@ -144,9 +175,9 @@ void QuantizedConv::pack(const Tensor& weight, const Tensor& bias, const Quantiz
         for (int64_t first = 0; first < length; first += 4)
           for (int64_t n = strip; n < strip + strip_columns; ++n)
             for (int64_t e = first; e < first + 4; ++e)
-              b_.push_back(n < columns && e < length
-                               ? weight_at(group * columns + n, group * inside + e % inside, tap + e / inside)
-                               : int8_t{0});
+              *to++ = n < columns && e < length
+                          ? weight_at(group * columns + n, group * inside + e % inside, tap + e / inside)
+                          : int8_t{0};
 }
 
 QuantizedConv::Windows QuantizedConv::windows_of(const Tensor& x, Shape& output) const {
@@ -205,8 +236,7 @@ Tensor QuantizedConv::run(const Tensor& given, const Tensor& given_addend) const
   const int64_t chunks = windows.chunks();
   const bool in_parts = chunks == 1 && groups_ == 1;
   const int64_t parts = in_parts ? ceil_div(out_channels_, part_columns) : 1;
-  const int64_t products =
-      y.numel() / (chunks * parts) * (static_cast<int64_t>(b_.size()) / std::max<int64_t>(1, out_channels_));
+  const int64_t products = y.numel() / (chunks * parts) * (b_size_ / std::max<int64_t>(1, out_channels_));
   parallel_for(0, chunks * parts, std::max<int64_t>(1, least_products / std::max<int64_t>(1, products)),
                [&](int64_t begin, int64_t end) {
                  for (int64_t i = begin; i < end; ++i) {
@@ -300,9 +330,9 @@ void QuantizedConv::run_chunk(const Chunk& chunk) const {
 void QuantizedConv::multiply(const Chunk& chunk, const std::vector<int64_t>& segments,
                              const uint8_t* const* rows, int64_t count, int64_t first) const {
   const int64_t n = out_channels_, place = first * n + chunk.first_column;
-  U8S8Finish finish{.start = start_.data(),
-                    .scale = scale_.data(),
-                    .shift = shift_.data(),
+  U8S8Finish finish{.start = start(),
+                    .scale = scale(),
+                    .shift = shift(),
                     .low = -std::numeric_limits<float>::infinity(),
                     .high = std::numeric_limits<float>::infinity(),
                     .addend_scale = 1,
@@ -339,7 +369,7 @@ void QuantizedConv::multiply(const Chunk& chunk, const std::vector<int64_t>& seg
 
   const auto taps = static_cast<int64_t>(segments.size());
   if (is_depthwise_) {
-    kernels_.depthwise({count, n, rows, segments.data(), taps, b_.data(), finish});
+    kernels_.depthwise({count, n, rows, segments.data(), taps, b(), finish});
   } else {
     const int64_t columns = groups_ == 1 ? chunk.columns : n / groups_, inside = in_channels_ / groups_;
     const int64_t segment_groups = ceil_div(segment_taps_ * inside, int64_t{4});
@@ -354,7 +384,7 @@ void QuantizedConv::multiply(const Chunk& chunk, const std::vector<int64_t>& seg
       if (part.uint8_y != nullptr) part.uint8_y += group * columns;
       if (part.float_addend != nullptr) part.float_addend += group * columns;
       if (part.uint8_addend != nullptr) part.uint8_addend += group * columns;
-      const int8_t* const b = b_.data() + column * taps * segment_groups * 4;
+      const int8_t* const b = this->b() + column * taps * segment_groups * 4;
       kernels_.multiply({count, columns, rows, own.data(), taps, segment_groups, b, part});
       for (int64_t& segment : own) segment += inside;
     }

@@ -1,10 +1,13 @@
 // Private header: not installed.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <vector>
 
+#include "pleat/core/tensor/shared_blocks.h"
 #include "pleat/core/tensor/tensor.h"
 #include "pleat/ops/conv/options.h"
 #include "pleat/ops/conv/problem.h"
@@ -39,8 +42,10 @@ class QuantizedConv {
  public:
   /// A weight [out, in] is that of linear; the bias may be undefined. Throws ValueError where
   /// sums_fit(depth) is false, or a weight is not finite.
+  /// What is made of the weights is one of `shared`.
   QuantizedConv(const Tensor& weight, const Tensor& bias, const ConvOptions& options, const Quantization& x,
-                const QuantizedFinish& finish, const U8S8Kernels& kernels = u8s8_kernels());
+                const QuantizedFinish& finish, SharedBlocks& shared,
+                const U8S8Kernels& kernels = u8s8_kernels());
 
   /// Of x as uint8 or float32. The addend, if any, has the shape of the result, and is float32, or uint8
   /// where the finish says how.
@@ -53,7 +58,8 @@ class QuantizedConv {
   struct Windows;
   struct Chunk;
 
-  void pack(const Tensor& weight, const Tensor& bias, const Quantization& x);
+  void lay_out(int64_t weights);
+  void pack(const Tensor& weight, const Tensor& bias, const Quantization& x, std::byte* memory) const;
   Windows windows_of(const Tensor& x, Shape& output) const;
   void run_chunk(const Chunk& chunk) const;
   void multiply(const Chunk& chunk, const std::vector<int64_t>& segments, const uint8_t* const* rows,
@@ -70,9 +76,15 @@ class QuantizedConv {
   int64_t groups_ = 1;        ///< several small ones as one, with zeros
   int64_t segment_taps_ = 1;  ///< neighbours along the width that lie together
   int64_t column_step_ = 0;   ///< from group to group in what there is for each column
-  std::vector<int8_t> b_;
-  std::vector<int32_t> start_;
-  std::vector<float> scale_, shift_;
+  int64_t taps_ = 1;
+  int64_t b_size_ = 0, columns_ = 0;
+  /// Of each column where sums start, scales and shifts; then the weights.
+  std::shared_ptr<std::byte> packed_;
+
+  const int32_t* start() const { return reinterpret_cast<const int32_t*>(packed_.get()); }
+  const float* scale() const { return reinterpret_cast<const float*>(start() + columns_); }
+  const float* shift() const { return scale() + columns_; }
+  const int8_t* b() const { return reinterpret_cast<const int8_t*>(shift() + columns_); }
 };
 
 }  // namespace pleat::ops

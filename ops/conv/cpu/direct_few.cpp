@@ -44,19 +44,18 @@ template <class T>
 std::shared_ptr<std::byte> pack_rows(const Gather& gather, const GatherWeights<T>& weights,
                                      const FewChannels<T>& few) {
   const int64_t elements = gather.groups * gather.taps() * few.read * few.sums;
-  const auto memory = scratch<T>(elements);
-  T* out = elements_of<T>(memory);
-  for (int64_t i = 0; i < gather.groups * gather.taps(); ++i) {
-    const T* from = weights.data + i / gather.taps() * weights.group +
-                    weights.taps[static_cast<std::size_t>(i % gather.taps())] * weights.tap;
-    for (int64_t first = 0; first < few.read; first += lanes<T>)
-      for (int64_t k = 0; k < few.sums; ++k)
-        for (int64_t c = first; c < first + lanes<T>; ++c)
-          *out++ = c < gather.source_channels && k < gather.result_channels
-                       ? from[c * weights.source + k * weights.result]
-                       : T(0);
-  }
-  return weights.packed(memory, elements);
+  return weights.packed(elements, [&](T* out) {
+    for (int64_t i = 0; i < gather.groups * gather.taps(); ++i) {
+      const T* from = weights.data + i / gather.taps() * weights.group +
+                      weights.taps[static_cast<std::size_t>(i % gather.taps())] * weights.tap;
+      for (int64_t first = 0; first < few.read; first += lanes<T>)
+        for (int64_t k = 0; k < few.sums; ++k)
+          for (int64_t c = first; c < first + lanes<T>; ++c)
+            *out++ = c < gather.source_channels && k < gather.result_channels
+                         ? from[c * weights.source + k * weights.result]
+                         : T(0);
+    }
+  });
 }
 
 /// Lane i of the result is the sum of vector i's lanes.

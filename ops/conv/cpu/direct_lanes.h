@@ -224,28 +224,28 @@ inline Tile next_tile(const int64_t* bases, std::size_t count, const std::vector
 template <class T>
 std::shared_ptr<std::byte> pack_lanes(const Gather& gather, const GatherWeights<T>& weights) {
   const int64_t elements = gather.depth() * gather.result_pitch();
-  const auto memory = scratch<T>(elements);
   const auto taps = static_cast<int64_t>(weights.taps.size());
-  // Some groups at a time, whose weights stay in the first-level cache for all taps.
-  parallel_for(
-      0, gather.groups, std::max<int64_t>(weight_bytes / (gather.depth() * gather.result_channels * 8), 1),
-      [&](int64_t begin, int64_t end) {
-        for (int64_t tap = 0; tap < taps; ++tap)
-          for (int64_t c = 0; c < gather.source_channels; ++c) {
-            const T* from =
-                weights.data + weights.taps[static_cast<std::size_t>(tap)] * weights.tap + c * weights.source;
-            T* to = elements_of<T>(memory) + (tap * gather.source_channels + c) * gather.result_pitch();
-            if (gather.result_channels == 1) {
-              PLEAT_INDEPENDENT_ITERATIONS
-              for (int64_t g = begin; g < end; ++g) to[g] = from[g * weights.group];
-              continue;
+  return weights.packed(elements, [&](T* all) {
+    // Some groups at a time, whose weights stay in the first-level cache for all taps.
+    parallel_for(
+        0, gather.groups, std::max<int64_t>(weight_bytes / (gather.depth() * gather.result_channels * 8), 1),
+        [&](int64_t begin, int64_t end) {
+          for (int64_t tap = 0; tap < taps; ++tap)
+            for (int64_t c = 0; c < gather.source_channels; ++c) {
+              const T* from = weights.data + weights.taps[static_cast<std::size_t>(tap)] * weights.tap +
+                              c * weights.source;
+              T* to = all + (tap * gather.source_channels + c) * gather.result_pitch();
+              if (gather.result_channels == 1) {
+                PLEAT_INDEPENDENT_ITERATIONS
+                for (int64_t g = begin; g < end; ++g) to[g] = from[g * weights.group];
+                continue;
+              }
+              for (int64_t g = begin; g < end; ++g)
+                for (int64_t k = 0; k < gather.result_channels; ++k)
+                  to[g * gather.result_channels + k] = from[g * weights.group + k * weights.result];
             }
-            for (int64_t g = begin; g < end; ++g)
-              for (int64_t k = 0; k < gather.result_channels; ++k)
-                to[g * gather.result_channels + k] = from[g * weights.group + k * weights.result];
-          }
-      });
-  return weights.packed(memory, elements);
+        });
+  });
 }
 
 }  // namespace pleat::ops::direct_lanes

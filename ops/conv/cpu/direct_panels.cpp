@@ -114,31 +114,30 @@ std::shared_ptr<std::byte> pack_panels(const Gather& gather, const GatherWeights
   const Panels<T> panels(gather.result_channels);
   const auto taps = static_cast<int64_t>(weights.taps.size());
   const int64_t elements = gather.groups * panels.padded() * gather.depth();
-  const auto memory = scratch<T>(elements);
-  const auto pack = [&, all = elements_of<T>(memory)](int64_t first, int64_t count, int64_t tap,
-                                                      int64_t index) {
-    const int64_t group = index / panels.count(), block = first / blocks.block;
-    const Panel& panel = panels[index % panels.count()];
-    T* const out = all + (group * panels.padded() + panel.first) * gather.depth();
-    pack_part(weights, panels, group, panel, tap, first, count,
-              out + (blocks.first(block) * taps + tap * blocks.size(block) + first - blocks.first(block)) *
-                        panel.width);
-  };
-  // What is read at a time lies side by side: source channels, else result channels.
-  const int64_t all_panels = gather.groups * panels.count();
-  if (weights.source == 1)
-    parallel_chunks(all_panels * taps, [&](int64_t chunk) {
-      for (int64_t b = 0; b < blocks.count(); ++b)
-        pack(blocks.first(b), blocks.size(b), chunk % taps, chunk / taps);
-    });
-  else
-    parallel_chunks(ceil_div(gather.source_channels, lanes<T>), [&](int64_t chunk) {
-      const int64_t first = chunk * lanes<T>;
-      const int64_t count = std::min(lanes<T>, gather.source_channels - first);
-      for (int64_t tap = 0; tap < taps; ++tap)
-        for (int64_t panel = 0; panel < all_panels; ++panel) pack(first, count, tap, panel);
-    });
-  return weights.packed(memory, elements);
+  return weights.packed(elements, [&](T* all) {
+    const auto pack = [&](int64_t first, int64_t count, int64_t tap, int64_t index) {
+      const int64_t group = index / panels.count(), block = first / blocks.block;
+      const Panel& panel = panels[index % panels.count()];
+      T* const out = all + (group * panels.padded() + panel.first) * gather.depth();
+      pack_part(weights, panels, group, panel, tap, first, count,
+                out + (blocks.first(block) * taps + tap * blocks.size(block) + first - blocks.first(block)) *
+                          panel.width);
+    };
+    // What is read at a time lies side by side: source channels, else result channels.
+    const int64_t all_panels = gather.groups * panels.count();
+    if (weights.source == 1)
+      parallel_chunks(all_panels * taps, [&](int64_t chunk) {
+        for (int64_t b = 0; b < blocks.count(); ++b)
+          pack(blocks.first(b), blocks.size(b), chunk % taps, chunk / taps);
+      });
+    else
+      parallel_chunks(ceil_div(gather.source_channels, lanes<T>), [&](int64_t chunk) {
+        const int64_t first = chunk * lanes<T>;
+        const int64_t count = std::min(lanes<T>, gather.source_channels - first);
+        for (int64_t tap = 0; tap < taps; ++tap)
+          for (int64_t panel = 0; panel < all_panels; ++panel) pack(first, count, tap, panel);
+      });
+  });
 }
 
 /// Memory that will be read soon, of which each product of a tile brings the next `step` elements nearer.

@@ -11,6 +11,7 @@
 #include "pleat/core/base/checked_math.h"
 #include "pleat/core/base/small_vector.h"
 #include "pleat/core/tensor/shared_blocks.h"
+#include "pleat/ops/conv/nhwc.h"
 #include "pleat/ops/conv/problem.h"
 
 /// A convolution as a gather: every output pixel sums weighted input pixels at fixed offsets. Forward is one
@@ -125,10 +126,15 @@ struct GatherWeights {
   int64_t group;
   SharedBlocks* shared = nullptr;  ///< of packed weights that are kept
 
-  /// Packed weights, to be kept.
-  std::shared_ptr<std::byte> packed(std::shared_ptr<std::byte> memory, int64_t elements) const {
-    if (shared == nullptr) return memory;
-    return shared->of(memory, elements * static_cast<int64_t>(sizeof(T)));
+  /// Packed weights, to be kept: so many elements, which `pack` writes.
+  template <class Pack>
+  std::shared_ptr<std::byte> packed(int64_t elements, const Pack& pack) const {
+    const auto make = [&] {
+      std::shared_ptr<std::byte> memory = scratch<T>(elements);
+      pack(elements_of<T>(memory));
+      return memory;
+    };
+    return shared == nullptr ? make() : shared->prepared(elements * static_cast<int64_t>(sizeof(T)), make);
   }
 };
 

@@ -399,21 +399,21 @@ template <class T, int ma, int mb, int r>
 TransformedWeights<T> transform_weights(const Gather& g, const Kernels& kernels, const GatherWeights<T>& w) {
   const MultiplyPlan<T> plan(g, kernels, mb);
   const int64_t elements = plan.weights_before(plan.panels.count());
-  const auto weights = scratch<T>(elements);
-  const auto sums_of_weights = scratch<T>(plan.sampled() * plan.channels * lanes<T>);
-  parallel_chunks(plan.panels.count(), [&](int64_t panel) {
-    T* const sums_of_panel =
-        panel % plan.sample_step == 0
-            ? elements_of<T>(sums_of_weights) + panel / plan.sample_step * plan.channels * lanes<T>
-            : nullptr;
-    transform_weights<Filter<ma, r>, Filter<mb, r>>(
-        g, plan, w, panel, elements_of<T>(weights) + plan.weights_before(panel), sums_of_panel);
+  // Behind the weights the scales of channels, and zeros.
+  const auto packed = w.packed(elements + 2 * plan.channels, [&](T* weights) {
+    const auto sums_of_weights = scratch<T>(plan.sampled() * plan.channels * lanes<T>);
+    parallel_chunks(plan.panels.count(), [&](int64_t panel) {
+      T* const sums_of_panel =
+          panel % plan.sample_step == 0
+              ? elements_of<T>(sums_of_weights) + panel / plan.sample_step * plan.channels * lanes<T>
+              : nullptr;
+      transform_weights<Filter<ma, r>, Filter<mb, r>>(g, plan, w, panel, weights + plan.weights_before(panel),
+                                                      sums_of_panel);
+    });
+    scale_channels(plan, elements_of<T>(sums_of_weights), weights + elements);
+    std::fill_n(weights + elements + plan.channels, plan.channels, T(0));
   });
-  const auto of_channels = scratch<T>(2 * plan.channels);
-  T* const scales = elements_of<T>(of_channels);
-  scale_channels(plan, elements_of<T>(sums_of_weights), scales);
-  std::fill_n(scales + plan.channels, plan.channels, T(0));
-  return {w, w.packed(weights, elements), of_channels};
+  return {w, packed, {packed, reinterpret_cast<std::byte*>(elements_of<T>(packed) + elements)}};
 }
 
 template <class T, int ma, int mb, int r>

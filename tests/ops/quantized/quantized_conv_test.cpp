@@ -20,6 +20,8 @@ using ops::U8S8Kernels;
 
 namespace {
 
+SharedBlocks shared;
+
 std::vector<const U8S8Kernels*> all_kernels() {
   std::vector<const U8S8Kernels*> list{&ops::u8s8_kernels_portable()};
   if (&ops::u8s8_kernels() != list[0]) list.push_back(&ops::u8s8_kernels());
@@ -73,11 +75,11 @@ void check_exact(const Shape& input, const Shape& weight, const ConvOptions& opt
   const Tensor y = exact(x, w, options);
   const Quantization to{.scale = 64, .zero = 100};
   for (const U8S8Kernels* const kernels : all_kernels()) {
-    const QuantizedConv to_float(w, {}, options, whole, {}, *kernels);
+    const QuantizedConv to_float(w, {}, options, whole, {}, shared, *kernels);
     CHECK(equal_bits(to_float.run(x), ops::cast(y, float32)));
     // Bytes are the same numbers as float32 that is quantised on the way.
     CHECK(equal_bits(to_float.run(ops::cast(x, float32) - whole.zero), ops::cast(y, float32)));
-    const QuantizedConv to_uint8(w, {}, options, whole, {.y = to}, *kernels);
+    const QuantizedConv to_uint8(w, {}, options, whole, {.y = to}, shared, *kernels);
     CHECK(equal_bits(to_uint8.run(x), rounded(y, to)));
   }
 }
@@ -96,7 +98,7 @@ TEST_CASE("int8: linear is the plain sum of products", "[int8][cpu]") {
   check_exact({2, 3, 30}, {9, 30});
 
   const Tensor x = bytes({3, 70}), w = whole_weight({5, 70});
-  const Tensor y = QuantizedConv(w, {}, {}, whole, {}).run(x);
+  const Tensor y = QuantizedConv(w, {}, {}, whole, {}, shared).run(x);
   for (int64_t i = 0; i < 3; ++i)
     for (int64_t j = 0; j < 5; ++j) {
       int32_t sum = 0;
@@ -156,13 +158,14 @@ TEST_CASE("int8: the longest sums of extremes fit", "[int8][cpu]") {
   std::fill_n(w.data<float>() + longest, longest, -127.0F);
   for (const U8S8Kernels* const kernels : all_kernels())
     for (const int32_t zero : {0, 255}) {
-      const QuantizedConv linear(w, {}, {}, {.scale = 1, .zero = zero}, {}, *kernels);
+      const QuantizedConv linear(w, {}, {}, {.scale = 1, .zero = zero}, {}, shared, *kernels);
       const auto most = static_cast<float>(127.0 * longest * (255 - zero));
       const auto least = static_cast<float>(127.0 * longest * -zero);
       CHECK(linear.run(x).to_vector<float>() == std::vector{most, -most});
       CHECK(linear.run(none).to_vector<float>() == std::vector{least, -least});
     }
-  CHECK_THROWS_WITH(QuantizedConv(zeros({1, longest + 1}), {}, {}, whole, {}), Contains("33156 products"));
+  CHECK_THROWS_WITH(QuantizedConv(zeros({1, longest + 1}), {}, {}, whole, {}, shared),
+                    Contains("33156 products"));
 }
 
 TEST_CASE("int8: biases, addends, limits and activations", "[int8][cpu]") {
@@ -202,7 +205,7 @@ TEST_CASE("int8: biases, addends, limits and activations", "[int8][cpu]") {
                  gelu(sum)}}) {
         INFO(c.what << " to " << (to_bytes ? "uint8" : "float32"));
         if (to_bytes) c.finish.y = out;
-        const Tensor y = QuantizedConv(w, b, options, in, c.finish, *kernels).run(x, c.addend);
+        const Tensor y = QuantizedConv(w, b, options, in, c.finish, shared, *kernels).run(x, c.addend);
         CHECK(y.dtype() == (to_bytes ? uint8 : float32));
         const Tensor got = to_bytes ? numbers(y, out) : y;
         const Tensor expected = to_bytes ? clamp(c.expected, {.min = -3, .max = 3}) : c.expected;
@@ -211,7 +214,7 @@ TEST_CASE("int8: biases, addends, limits and activations", "[int8][cpu]") {
       }
   // A vector of columns in parts, with an activation on each.
   const Tensor row = randn({1, 40}), wide_weight = randn({700, 40}) * 0.2;
-  const Tensor y = QuantizedConv(wide_weight, {}, {}, in, {.f = &gelu_function->function()}).run(row);
+  const Tensor y = QuantizedConv(wide_weight, {}, {}, in, {.f = &gelu_function->function()}, shared).run(row);
   CHECK(max(abs(y - gelu(linear(row, wide_weight)))).item<float>() < 0.08F);
 }
 
@@ -227,7 +230,8 @@ TEST_CASE("int8: the same bits for any number of threads and kernels", "[int8][c
     for (const int64_t threads : {1, 3, 4}) {
       set_num_threads(threads);
       for (const U8S8Kernels* const kernels : all_kernels())
-        all.push_back(QuantizedConv(w, {}, options, Quantization::of(-3, 4), finish, *kernels).run(x));
+        all.push_back(
+            QuantizedConv(w, {}, options, Quantization::of(-3, 4), finish, shared, *kernels).run(x));
     }
     for (const Tensor& y : all) CHECK(equal_bits(y, all[0]));
   }
@@ -242,7 +246,7 @@ TEST_CASE("int8: a range holds 0 as it is", "[int8][cpu]") {
   CHECK(Quantization::of(-1, 3).zero == 64);
   CHECK(Quantization::of(0, 0).scale == 1);
   CHECK(Quantization::of(0, 1e-44).scale == 1);
-  CHECK(QuantizedConv(full({1, 4}, 1e-44F), {}, {}, whole, {}).run(bytes({1, 4})).item<float>() == 0);
+  CHECK(QuantizedConv(full({1, 4}, 1e-44F), {}, {}, whole, {}, shared).run(bytes({1, 4})).item<float>() == 0);
   for (const float x : {std::numeric_limits<float>::infinity(), std::nanf("")})
-    CHECK_THROWS_WITH(QuantizedConv(full({1, 4}, x), {}, {}, whole, {}), Contains("a weight is"));
+    CHECK_THROWS_WITH(QuantizedConv(full({1, 4}, x), {}, {}, whole, {}, shared), Contains("a weight is"));
 }
