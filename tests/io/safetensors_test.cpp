@@ -297,11 +297,11 @@ TEST_CASE("safetensors: a hundred thousand tensors take seconds, not minutes", "
 TEST_CASE("safetensors: memory is counted before it is taken", "[io]") {
   const TemporaryDirectory directory;
   const auto path = directory / "x.safetensors";
-  io::write_safetensors(path, {{"a", zeros({1000})}, {"b", zeros({1000})}});
-  CHECK_THROWS_WITH(io::read_safetensors(path, {.memory_limit = 7999}),
-                    Catch::Matchers::Contains("what the tensors become takes 7.8 KiB") &&
-                        Catch::Matchers::Contains("{.memory_limit = 8000}"));
-  CHECK(io::read_safetensors(path, {.memory_limit = 8000}).tensors.size() == 2);
+  io::write_safetensors(path, {{"a", zeros({2000})}, {"b", zeros({2000})}});
+  CHECK_THROWS_WITH(io::read_safetensors(path, {.memory_limit = 15999}),
+                    Catch::Matchers::Contains("what the tensors become takes 15.6 KiB") &&
+                        Catch::Matchers::Contains("{.memory_limit = 16000}"));
+  CHECK(io::read_safetensors(path, {.memory_limit = 16000}).tensors.size() == 2);
 }
 
 TEST_CASE("safetensors: damaged files load or are refused", "[io]") {
