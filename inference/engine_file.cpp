@@ -29,7 +29,7 @@ using onnx::SizeList;
 using onnx::Value;
 
 constexpr const char* format = "pleat engine 1";
-constexpr int64_t most_batch_factor = int64_t{1} << 31;  ///< no multiple of a batch overflows
+constexpr int64_t most_size = int64_t{1} << 31;  ///< of a batch, and its factors: no product overflows
 
 std::size_t at(int v) { return static_cast<std::size_t>(v); }
 
@@ -163,9 +163,9 @@ int64_t integer(const json& value) {
 Size size_of_json(const json& value) {
   if (!value.is_object()) return {0, integer(value)};
   const Size size{integer(value.at("scale")), integer(value.at("offset"))};
-  check<ValueError>(
-      std::abs(size.scale / 2) < most_batch_factor && std::abs(size.offset / 2) < most_batch_factor,
-      "a size that depends on the batch is too large");
+  for (const int64_t number : {size.scale, size.offset})
+    check<ValueError>(number > -most_size && number < most_size,
+                      "a size that depends on the batch is too large");
   return size;
 }
 SizeList sizes_of_json(const json& list) {
@@ -314,7 +314,9 @@ SharedBlocks::Block block_of(const Tensor& tensor) {
 SavedPlan plan_of(const json& text, const SavedEngine& engine, const Tensors& tensors) {
   SavedPlan plan{.program = text.at("program"), .inputs = {}, .choices = {}, .prepared = {}};
   check<ValueError>(plan.program < engine.programs.size(), "a plan is of no program");
-  for (const json& shape : text.at("inputs")) plan.inputs.push_back(shape.get<std::vector<int64_t>>());
+  for (const json& shape : text.at("inputs"))
+    for (const int64_t size : plan.inputs.emplace_back(shape.get<std::vector<int64_t>>()))
+      check<ValueError>(size < most_size, "a plan's input is too large");
   if (!engine.is_prepared) return plan;
   for (const json& choice : text.at("choices")) plan.choices.push_back({choice.at(0), choice.at(1)});
   for (const json& name : text.at("prepared")) plan.prepared.push_back(block_of(tensor_of(tensors, name)));

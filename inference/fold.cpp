@@ -133,6 +133,7 @@ std::vector<std::vector<int>> readers_of(const onnx::Trace& trace) {
 }
 
 int only_reader(const std::vector<std::vector<int>>& readers, int value) {
+  if (value < 0) return -1;
   const std::vector<int>& all = readers[at(value)];
   return all.size() == 1 && all[0] != beyond ? all[0] : -1;
 }

@@ -180,16 +180,21 @@ Tensor copied(const Tensor& x, const Tensor& from) {
 
 Padding padding_of(const Options& o) {
   Padding::List sides;
-  const auto low = o.integers("padding_low"), high = o.integers("padding_high");
+  const auto low = o.integers("padding_low"), high = o.integers("padding_high", low.size());
   for (std::size_t d = 0; d < low.size(); ++d) sides.emplace_back(low[d], high[d]);
   return sides;
 }
 
 /// Whether windows were rounded up: the result is larger than whole ones make it.
 bool rounds_up(const Options& o) {
-  const auto kernel = o.integers("kernel"), stride = o.integers("stride"), dilation = o.integers("dilation"),
-             low = o.integers("padding_low"), high = o.integers("padding_high");
+  const auto kernel = o.integers("kernel");
+  const std::size_t dims = kernel.size();
+  const auto stride = o.integers("stride", dims), dilation = o.integers("dilation", dims),
+             low = o.integers("padding_low", dims), high = o.integers("padding_high", dims);
   const Shape &in = o.input(0).shape(), &out = o.output().shape();
+  o.check(in.size() == dims + 2 && out.size() == dims + 2 &&
+              std::all_of(stride.begin(), stride.end(), [](int64_t step) { return step > 0; }),
+          "kernel");
   for (std::size_t d = 0; d < kernel.size(); ++d)
     if (out[d + 2] > (in[d + 2] + low[d] + high[d] - dilation[d] * (kernel[d] - 1) - 1) / stride[d] + 1)
       return true;
@@ -224,12 +229,18 @@ Run avg_pool_run(const Options& o) {
   return run([options](const Tensor& x) { return avg_pool(x, options); });
 }
 
-PerDim spatial_sizes(const Tensor& t) { return std::vector<int64_t>(t.shape().begin() + 2, t.shape().end()); }
+/// Of the result.
+PerDim spatial_sizes(const Options& o) {
+  const Shape& shape = o.output().shape();
+  o.check(shape.size() > 2, "output");
+  return std::vector<int64_t>(shape.begin() + 2, shape.end());
+}
 
 Maker adaptive(Tensor (*f)(const Tensor&, const AdaptivePoolOptions&)) {
   return [f](const Options& o) -> Run {
-    return [f, options = AdaptivePoolOptions{.output_size = spatial_sizes(o.output())}](
-               Inputs in, Outputs out) { *out[0] = f(*in[0], options); };
+    return [f, options = AdaptivePoolOptions{.output_size = spatial_sizes(o)}](Inputs in, Outputs out) {
+      *out[0] = f(*in[0], options);
+    };
   };
 }
 
@@ -237,15 +248,15 @@ Run max_unpool_run(const Options& o) {
   const MaxUnpoolOptions options{.kernel_size = PerDim(o.integers("kernel")),
                                  .stride = o.integers("stride"),
                                  .padding = o.integers("padding"),
-                                 .output_size = spatial_sizes(o.output())};
+                                 .output_size = spatial_sizes(o)};
   return run([options](const Tensor& x, const Tensor& indices) { return max_unpool(x, indices, options); });
 }
 Run interpolate_run(const Options& o) {
-  InterpolateOptions options{.mode = static_cast<Interpolation>(o.integer("mode")),
+  InterpolateOptions options{.mode = o.choice("mode", Interpolation::area),
                              .align_corners = o.flag("align_corners"),
                              .antialias = o.flag("antialias")};
   if (o.flag("by_sizes")) {
-    options.size = spatial_sizes(o.output());
+    options.size = spatial_sizes(o);
   } else {
     std::vector<double> factors;
     for (const char* name : {"factor0", "factor1", "factor2"})
@@ -305,7 +316,9 @@ Run instance_norm_run(const Options& o) {
 }
 Sizes last_sizes(const Options& o) {
   const Shape& shape = o.input(0).shape();
-  return std::vector<int64_t>(shape.end() - o.integer("dims"), shape.end());
+  const int64_t dims = o.integer("dims");
+  o.check(dims >= 0 && dims <= std::ssize(shape), "dims");
+  return std::vector<int64_t>(shape.end() - dims, shape.end());
 }
 Run layer_norm_run(const Options& o) {
   return run([options = LayerNormOptions{.normalized_shape = last_sizes(o), .eps = o.number("eps")}](
@@ -329,7 +342,7 @@ Run attention_run(const Options& o) {
 
 /// x, w_ih, w_hh, b_ih, b_hh, h, c, lengths.
 Run recurrent_run(const Options& o) {
-  const RecurrentOptions options{.cell = static_cast<RecurrentCell>(o.integer("cell")),
+  const RecurrentOptions options{.cell = o.choice("cell", RecurrentCell::rnn_relu),
                                  .reverse = o.flag("reverse")};
   return [options](Inputs in, Outputs out) {
     RecurrentOptions own = options;
@@ -344,7 +357,8 @@ Run recurrent_run(const Options& o) {
 std::vector<Tensor> all_of(Inputs in) {
   std::vector<Tensor> tensors;
   tensors.reserve(in.size());
-  for (const Tensor* tensor : in) tensors.push_back(*tensor);
+  for (const Tensor* tensor : in)
+    if (tensor->defined()) tensors.push_back(*tensor);
   return tensors;
 }
 Maker joined(Tensor (*f)(const std::vector<Tensor>&, Integer)) {
@@ -371,15 +385,14 @@ Run extremum_place(const Options& o, Tensor (*f)(const Tensor&, std::optional<In
   return run([f, dim, keep = o.flag("keepdim")](const Tensor& x) { return f(x, dim, keep); });
 }
 Run pad_run(const Options& o) {
-  return run(
-      [widths = IntegerList(o.integers("widths")),
-       options = PadOptions{.mode = static_cast<PadMode>(o.integer("mode")), .value = o.number("value")}](
-          const Tensor& x) { return pad(x, widths, options); });
+  return run([widths = IntegerList(o.integers("widths")),
+              options = PadOptions{.mode = o.choice("mode", PadMode::circular), .value = o.number("value")}](
+                 const Tensor& x) { return pad(x, widths, options); });
 }
 Run split_run(const Options& o) {
   return [sizes = IntegerList(o.integers("sizes")), dim = o.integer("dim")](Inputs in, Outputs out) {
     std::vector<Tensor> parts = split_with_sizes(*in[0], sizes, dim);
-    for (std::size_t i = 0; i < parts.size(); ++i) *out[i] = std::move(parts[i]);
+    for (std::size_t i = 0; i < std::min(parts.size(), out.size()); ++i) *out[i] = std::move(parts[i]);
   };
 }
 
@@ -633,7 +646,8 @@ const std::map<std::string_view, Maker>& makers() {
 const Attribute::Value& Options::get(std::string_view name) const {
   const auto found = std::find_if(call_.attributes.begin(), call_.attributes.end(),
                                   [&](const Attribute& attribute) { return attribute.name == name; });
-  check<Error>(found != call_.attributes.end(), "Inference: {} tells no option {}", call_.where(), name);
+  pleat::check<Error>(found != call_.attributes.end(), "Inference: {} tells no option {}", call_.where(),
+                      name);
   return found->value;
 }
 std::string_view Options::text(std::string_view name) const { return std::get<std::string_view>(get(name)); }
@@ -643,6 +657,19 @@ Scalar Options::scalar(std::string_view name) const {
   return whole != nullptr ? Scalar(*whole) : Scalar(std::get<double>(value));
 }
 double Options::number(std::string_view name) const { return scalar(name).to<double>(); }
+std::vector<int64_t> Options::integers(std::string_view name, std::size_t count) const {
+  std::vector<int64_t> list = integers(name);
+  check(list.size() == count, name);
+  return list;
+}
+void Options::check(bool holds, std::string_view name) const {
+  pleat::check<ValueError>(holds, "Inference: the option {} of {} is out of range", name, call_.where());
+}
+const Tensor& Options::value(const std::vector<int>& values, std::size_t i) const {
+  pleat::check<ValueError>(i < values.size() && values[i] >= 0, "Inference: {} lacks a tensor",
+                           call_.where());
+  return trace_.values[static_cast<std::size_t>(values[i])].tensor;
+}
 std::vector<int64_t> Options::integers(std::string_view name) const {
   const Attribute::Value& value = get(name);
   const auto* one = std::get_if<int64_t>(&value);

@@ -28,8 +28,8 @@ class Options {
 
   std::size_t inputs() const { return call_.inputs.size(); }
   bool has(std::size_t i) const { return i < inputs() && call_.inputs[i] >= 0; }
-  const Tensor& input(std::size_t i) const { return value(call_.inputs[i]); }
-  const Tensor& output() const { return value(call_.outputs[0]); }
+  const Tensor& input(std::size_t i) const { return value(call_.inputs, i); }
+  const Tensor& output() const { return value(call_.outputs, 0); }
 
   int64_t integer(std::string_view name) const { return integers(name).at(0); }
   bool flag(std::string_view name) const { return integer(name) != 0; }
@@ -37,9 +37,20 @@ class Options {
   Scalar scalar(std::string_view name) const;
   std::string_view text(std::string_view name) const;
   std::vector<int64_t> integers(std::string_view name) const;
+  /// So many.
+  std::vector<int64_t> integers(std::string_view name, std::size_t count) const;
+  /// One of those up to `last`.
+  template <class Enum>
+  Enum choice(std::string_view name, Enum last) const {
+    const int64_t number = integer(name);
+    check(number >= 0 && number <= static_cast<int64_t>(last), name);
+    return static_cast<Enum>(number);
+  }
+  /// Throws ValueError where the option is not as its function has it: of a call from a file.
+  void check(bool holds, std::string_view name) const;
 
  private:
-  const Tensor& value(int id) const { return trace_.values[static_cast<std::size_t>(id)].tensor; }
+  const Tensor& value(const std::vector<int>& values, std::size_t i) const;
   const Attribute::Value& get(std::string_view name) const;
 
   const onnx::Trace& trace_;
@@ -52,7 +63,8 @@ ConvOptions conv_options(const Options& options);
 /// Throws ValueError where the function is not known, or cannot be called in this form.
 Run run_of(const onnx::Trace& trace, const onnx::Call& call);
 
-/// Calls `run` with the tensors that `value` gives for numbers of values; those that are not negative.
+/// Calls `run` with the tensors that `value` gives for numbers of values; those that are not negative. It
+/// is given at least as many as any function looks for, so that a call from a file may have too few.
 template <class Value>
 void run_call(const Run& run, const std::vector<int>& inputs, const std::vector<int>& outputs,
               const Value& value) {
@@ -62,6 +74,8 @@ void run_call(const Run& run, const std::vector<int>& inputs, const std::vector<
   SmallVector<Tensor*, 8> out;
   for (const int v : inputs) in.push_back(v < 0 ? &none : &value(v));
   for (const int v : outputs) out.push_back(v < 0 ? &unread : &value(v));
+  while (in.size() < 8) in.push_back(&none);
+  while (out.size() < 3) out.push_back(&unread);
   run({in.data(), in.size()}, {out.data(), out.size()});
 }
 

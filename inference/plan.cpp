@@ -128,6 +128,7 @@ class Plan::Builder {
     const bool is_conv = name == "conv", is_transposed = name == "conv_transpose",
                is_linear = name == "linear", is_matmul = name == "matmul";
     if (!is_conv && !is_transposed && !is_linear && !is_matmul) return std::nullopt;
+    if (call.inputs.size() < 2 || call.outputs.size() != 1 || call.outputs[0] < 0) return std::nullopt;
     Fused fused{.call = &call, .input = call.inputs[0], .output = call.outputs[0]};
     if (fused.input < 0 || is_known(fused.input) || call.inputs[1] < 0 || !is_known(call.inputs[1]) ||
         (call.inputs.size() > 2 && !is_known(call.inputs[2])))
@@ -149,7 +150,8 @@ class Plan::Builder {
   /// A batch norm between what computes in int8, as a convolution with one weight a channel: so the values
   /// before and after it can be uint8.
   std::optional<Fused> norm_before_int8(const Call& norm) const {
-    if (quantizer_ == nullptr || norm.function != "batch_norm") return std::nullopt;
+    if (quantizer_ == nullptr || norm.function != "batch_norm" || norm.inputs[0] < 0 || norm.outputs[0] < 0)
+      return std::nullopt;
     const Tensor& x = example(norm.inputs[0]);
     if (x.dtype() != float32 || x.rank() < 3 || x.numel() == 0) return std::nullopt;
     int next = only_reader(norm.outputs[0]);
@@ -175,7 +177,8 @@ class Plan::Builder {
     for (int next = only_reader(fused.output); next >= 0; next = only_reader(fused.output)) {
       const Call& call = trace_.calls[at(next)];
       const bool is_plain = fused.addend < 0 && fused.activation == nullptr;
-      if (call.outputs.size() != 1 || example(call.outputs[0]).dtype() != example(fused.output).dtype())
+      if (call.outputs.size() != 1 || call.outputs[0] < 0 ||
+          example(call.outputs[0]).dtype() != example(fused.output).dtype())
         return;
       const bool finishes = is_frozen(fused);
       if (LinearActivationPtr f = finishes && fused.activation == nullptr && call.inputs.size() == 1
@@ -188,6 +191,7 @@ class Plan::Builder {
         const int other = call.inputs[call.inputs[0] == fused.output ? 1 : 0];
         if (other == fused.output || is_known(other) || !is_before(other, c) ||
             example(other).shape() != example(fused.output).shape() ||
+            example(other).shape() != example(call.outputs[0]).shape() ||
             example(other).dtype() != example(fused.output).dtype())
           return;
         fused.addend = other;
@@ -250,7 +254,9 @@ class Plan::Builder {
 
   /// Whether a call is a recurrent layer of known weights that can be packed: x, w_ih, w_hh, b_ih, b_hh, ...
   bool is_recurrent(const Call& call) const {
-    if (call.function != "recurrent_layer") return false;
+    if (call.function != "recurrent_layer" || call.inputs.size() != 8 || call.inputs[0] < 0 ||
+        call.inputs[1] < 0 || call.inputs[2] < 0)
+      return false;
     const Tensor& x = example(call.inputs[0]);
     return folds(x) && x.device().is_cpu() &&
            std::all_of(call.inputs.begin() + 1, call.inputs.begin() + 5, [&](int v) { return is_known(v); });
@@ -303,7 +309,7 @@ class Plan::Builder {
   void add_recurrent(const Call& call) {
     const std::vector<int>& in = call.inputs;
     const Options o(trace_, call);
-    const RecurrentOptions options{.cell = static_cast<RecurrentCell>(o.integer("cell")),
+    const RecurrentOptions options{.cell = o.choice("cell", RecurrentCell::rnn_relu),
                                    .reverse = o.flag("reverse")};
     add(call.where(), {in[0], in[5], in[6], in[7]}, call.outputs,
         [=, w_hh = own(known(in[2])), b_hh = own(known(in[4])), input = packed(known(in[1]), known(in[3])),
@@ -314,7 +320,7 @@ class Plan::Builder {
           RecurrentResult y = ops::recurrent(
               {input->run(value(in[0]), {}), w_hh, b_hh, value(in[5]), value(in[6])}, own, *state);
           Tensor* const results[] = {&y.output, &y.h, &y.c};
-          for (std::size_t i = 0; i < outputs.size(); ++i)
+          for (std::size_t i = 0; i < std::min(outputs.size(), std::size(results)); ++i)
             if (outputs[i] >= 0) values[at(outputs[i])] = std::move(*results[i]);
         });
   }

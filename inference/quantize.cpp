@@ -210,12 +210,18 @@ Run Quantizer::run_of_uint8(const onnx::Trace& trace, const onnx::Call& call) {
   ops::PoolWindows windows;
   const auto fill = [&](ops::Spatial& sizes, const char* name) {
     const std::vector<int64_t> given = o.integers(name);
+    o.check(given.size() <= sizes.size(), name);
     std::copy(given.begin(), given.end(), sizes.end() - std::ssize(given));
   };
   fill(windows.kernel, "kernel");
   fill(windows.stride, "stride");
   fill(windows.low, "padding_low");
   fill(windows.dilation, "dilation");
+  const Shape &x = o.input(0).shape(), &y = o.output().shape();
+  o.check(x.size() == y.size() && x.size() > 2 && x.size() < 6 && x[0] == y[0] && x[1] == y[1] &&
+              std::ranges::min(windows.kernel) > 0 && std::ranges::min(windows.stride) > 0 &&
+              std::ranges::min(windows.dilation) > 0,
+          "kernel");
   return [windows, shape = o.output().shape()](Inputs in, Outputs out) {
     *out[0] = ops::quantized_max_pool(*in[0], windows, shape);
   };

@@ -1,5 +1,6 @@
 #include "pleat/ops/matmul/frozen_linear.h"
 
+#include "pleat/core/base/format.h"
 #include "pleat/core/base/record_function.h"
 #include "pleat/core/tensor/copy.h"
 #include "pleat/core/tensor/create.h"
@@ -37,6 +38,8 @@ class FrozenLinear::PackedAs : public Packed {
   Tensor run(const Tensor& given, const ResultFinish& finish) const override {
     const Tensor x = dense(given);
     Shape shape = x.shape();
+    check<ShapeError>(!shape.empty() && shape.back() == product_.k, "linear: needs [..., {}], got {}",
+                      product_.k, x);
     shape.back() = product_.n;
     const Tensor y = empty(shape, {.dtype = x.dtype(), .device = x.device()});
     ResultFinish own = finish;
@@ -72,6 +75,8 @@ class FrozenLinear::PackedAs : public Packed {
 };
 
 FrozenLinear::FrozenLinear(const Tensor& weight, const Tensor& bias, SharedBlocks& shared) {
+  check<ShapeError>(weight.rank() == 2 && (!bias.defined() || bias.shape() == Shape{weight.size(0)}),
+                    "linear: needs a weight [out, in] and a bias [out], got {} and {}", weight, bias);
   if (weight.dtype() == float64)
     packed_ = std::make_unique<PackedAs<double>>(weight, bias, shared);
   else
