@@ -26,7 +26,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 struct Options {
-  std::string model = "resnet20";
+  std::string model = "resnet20", engine;
   int64_t clients = 4, requests = 2000, max_batch = 8, wait_us = 200, queue = 64;
   std::optional<int64_t> threads;
 };
@@ -34,8 +34,8 @@ struct Options {
 /// Answers requests in a thread of its own.
 class Server {
  public:
-  Server(nn::Module& net, const Tensor& example, const Options& options)
-      : options_(options), engine_(net, example, {.most_plans = options.max_batch}) {
+  Server(Inference engine, const Tensor& example, const Options& options)
+      : options_(options), engine_(std::move(engine)) {
     // Plans for all batches before the first request.
     for (int64_t batch = 1; batch <= options.max_batch; ++batch)
       (void)engine_(expand(example, {batch, example.size(1), example.size(2), example.size(3)}));
@@ -127,7 +127,9 @@ void run(const Options& options) {
   manual_seed(1);
   nn::Sequential net = models::make_classifier(options.model, {.num_classes = 10});
   const Tensor image = randn({1, 3, 32, 32});
-  Server server(net, image, options);
+  const InferenceOptions plans{.most_plans = options.max_batch};
+  Server server(options.engine.empty() ? Inference(net, image, plans) : Inference::load(options.engine), image,
+                options);
   std::vector<std::vector<double>> latencies(static_cast<std::size_t>(options.clients));
   const auto begin = Clock::now();
   std::vector<std::thread> clients;
@@ -159,6 +161,7 @@ int main(int argc, char** argv) {
   app.add_option("--model", options.model, "a network of models/ for pictures of 32 x 32")
       ->check(CLI::IsMember(models::classifier_names()))
       ->capture_default_str();
+  app.add_option("--engine", options.engine, "a file of Inference::save, for images like these, in its place");
   const auto number = [&](const char* name, int64_t& value, const char* what, int64_t least, int64_t most) {
     app.add_option(name, value, what)->transform(whole_number(least, most))->capture_default_str();
   };

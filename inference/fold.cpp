@@ -57,30 +57,6 @@ void erase_calls(onnx::Plan& program, const std::vector<bool>& gone) {
   erase(program.numbers, gone);
 }
 
-/// The weights of a convolution or product that takes a norm in; undefined where it does not.
-Weights weights_of(const onnx::Trace& trace, const Call& call) {
-  const bool is_transposed = call.function == "conv_transpose", is_matmul = call.function == "matmul",
-             is_product = is_matmul || call.function == "linear";
-  if ((call.function != "conv" && !is_transposed && !is_product) || call.inputs.size() < 2 ||
-      call.outputs.size() != 1 || call.inputs[0] < 0 || call.inputs[1] < 0 || call.outputs[0] < 0 ||
-      is_known(trace, call.inputs[0]) || !is_known(trace, call.inputs[1]) ||
-      (call.inputs.size() > 2 && !is_known(trace, call.inputs[2])))
-    return {};
-  const Tensor& x = trace.values[at(call.inputs[0])].tensor;
-  const Tensor& y = trace.values[at(call.outputs[0])].tensor;
-  const Tensor& weight = trace.values[at(call.inputs[1])].tensor;
-  if ((x.dtype() != float32 && x.dtype() != float64) || weight.dtype() != x.dtype() || x.numel() == 0 ||
-      weight.numel() == 0)
-    return {};
-  if (is_matmul && (weight.rank() != 2 || !x.device().is_cpu())) return {};
-  if (is_transposed && Options(trace, call).integer("groups") != 1) return {};
-  // Channels are dimension 1: of an input without a batch that is another one.
-  if (y.rank() != weight.rank()) return {};
-  Weights weights{.weight = is_matmul ? transpose(weight, 0, 1) : weight, .dim = is_transposed ? 1U : 0U};
-  if (call.inputs.size() > 2 && call.inputs[2] >= 0) weights.bias = trace.values[at(call.inputs[2])].tensor;
-  return weights;
-}
-
 /// Folds the norms after each call into its weights, which become new values.
 void fold_norms(onnx::Plan& program) {
   onnx::Trace& trace = program.trace;
@@ -88,10 +64,13 @@ void fold_norms(onnx::Plan& program) {
   std::vector<bool> gone(trace.calls.size());
   for (Call& call : trace.calls) {
     Weights weights = weights_of(trace, call);
+    // Channels are dimension 1: of an input without a batch that is another one.
+    if (!weights.weight.defined() ||
+        weights.weight.rank() != trace.values[at(call.outputs[0])].tensor.rank() ||
+        (weights.dim == 1 && Options(trace, call).integer("groups") != 1))
+      continue;
     bool changed = false;
-    while (weights.weight.defined()) {
-      const int next = only_reader(readers, call.outputs[0]);
-      if (next < 0) break;
+    for (int next = 0; (next = only_reader(readers, call.outputs[0])) >= 0;) {
       const Call& norm = trace.calls[at(next)];
       if (norm.inputs[0] != call.outputs[0] || !fold_norm(weights, trace, norm)) break;
       call.outputs = norm.outputs;
@@ -155,6 +134,25 @@ std::vector<bool> compute_constants(onnx::Trace& trace, const std::function<bool
     done[c] = true;
   }
   return done;
+}
+
+Weights weights_of(const onnx::Trace& trace, const Call& call) {
+  const bool is_transposed = call.function == "conv_transpose", is_matmul = call.function == "matmul",
+             is_product = is_matmul || call.function == "linear";
+  if ((call.function != "conv" && !is_transposed && !is_product) || call.inputs.size() < 2 ||
+      call.outputs.size() != 1 || call.inputs[0] < 0 || call.inputs[1] < 0 || call.outputs[0] < 0 ||
+      is_known(trace, call.inputs[0]) || !is_known(trace, call.inputs[1]) ||
+      (call.inputs.size() > 2 && !is_known(trace, call.inputs[2])))
+    return {};
+  const Tensor& x = trace.values[at(call.inputs[0])].tensor;
+  const Tensor& weight = trace.values[at(call.inputs[1])].tensor;
+  if ((x.dtype() != float32 && x.dtype() != float64) || weight.dtype() != x.dtype() || x.numel() == 0 ||
+      weight.numel() == 0)
+    return {};
+  if (is_matmul && (weight.rank() != 2 || x.rank() < 2 || !x.device().is_cpu())) return {};
+  Weights weights{.weight = is_matmul ? transpose(weight, 0, 1) : weight, .dim = is_transposed ? 1U : 0U};
+  if (call.inputs.size() > 2 && call.inputs[2] >= 0) weights.bias = trace.values[at(call.inputs[2])].tensor;
+  return weights;
 }
 
 bool fold_norm(Weights& weights, const onnx::Trace& trace, const Call& norm) {
