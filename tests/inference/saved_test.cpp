@@ -165,7 +165,7 @@ TEST_CASE("a saved engine is mapped: nothing is measured, and nothing large allo
   CHECK(loaded.summary() == engine.summary());
   // The engine stays what it is when the file is replaced, and moves.
   auto other = small_net();
-  Inference(other, randn({1, 3, 4, 4})).save(path);
+  Inference(other, randn({1, 3, 4, 4}), {.measure = false}).save(path);
   const Inference moved = std::move(loaded);
   CHECK(same_bits({moved(x)}, {engine(x)}));
   // A choice of the file is taken, though measuring would not give it.
@@ -263,7 +263,7 @@ TEST_CASE("files that are no engines are refused with their names", "[inference]
   const TemporaryDirectory folder;
   const auto path = folder / "x.engine";
   auto net = small_net();
-  const Inference engine(net, randn({1, 3, 4, 4}));
+  const Inference engine(net, randn({1, 3, 4, 4}), {.measure = false});
   const auto refused = [&](const std::string& entry, const std::string& from, const std::string& to,
                            const std::string& cause) {
     engine.save(path);
