@@ -128,8 +128,8 @@ void run(const Options& options) {
   nn::Sequential net = models::make_classifier(options.model, {.num_classes = 10});
   const Tensor image = randn({1, 3, 32, 32});
   const InferenceOptions plans{.most_plans = options.max_batch};
-  Server server(options.engine.empty() ? Inference(net, image, plans) : Inference::load(options.engine), image,
-                options);
+  Server server(options.engine.empty() ? Inference(net, image, plans) : Inference::load(options.engine),
+                image, options);
   std::vector<std::vector<double>> latencies(static_cast<std::size_t>(options.clients));
   const auto begin = Clock::now();
   std::vector<std::thread> clients;
@@ -161,7 +161,8 @@ int main(int argc, char** argv) {
   app.add_option("--model", options.model, "a network of models/ for pictures of 32 x 32")
       ->check(CLI::IsMember(models::classifier_names()))
       ->capture_default_str();
-  app.add_option("--engine", options.engine, "a file of Inference::save, for images like these, in its place");
+  app.add_option("--engine", options.engine,
+                 "a file of Inference::save, for images like these, in its place");
   const auto number = [&](const char* name, int64_t& value, const char* what, int64_t least, int64_t most) {
     app.add_option(name, value, what)->transform(whole_number(least, most))->capture_default_str();
   };
