@@ -41,9 +41,9 @@ struct SavedEngine {
 /// Throws FileError where the file cannot be written.
 void write_engine(const std::filesystem::path& path, const SavedEngine& engine);
 
-/// What is large stays in the file, which is mapped. Throws FileError, naming the file, for everything that
-/// is no engine: what programs compute is checked as far as their calls' options and the shapes of values are
-/// not concerned.
+/// What is large stays in the file, which is mapped. Throws FileError, naming the file, for what is no engine.
+/// Calls read what is there before them; their options and shapes are checked where plans are made, and in a
+/// plan's first run.
 SavedEngine read_engine(const std::filesystem::path& path);
 /// "Inference::load: 'path'", which errors begin with.
 std::string name_of_engine(const std::filesystem::path& path);
