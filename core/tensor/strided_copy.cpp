@@ -14,6 +14,7 @@
 #include "pleat/core/tensor/copy_bytes.h"
 #include "pleat/core/tensor/elementwise.h"
 #include "pleat/core/tensor/transpose.h"
+#include "pleat/core/tensor/transpose_few.h"
 
 /// Copies between strides, a rectangle of two dimensions at a time: the densest of the result and the densest
 /// of the source. So both sides use whole cache lines, and where these dimensions differ the rectangle is a
@@ -78,10 +79,12 @@ void copy_line(T* to, int64_t to_step, const T* from, int64_t from_step, int64_t
 template <class T>
 void copy_rectangle(const Rectangle& r, T* to, const T* from) {
   constexpr int64_t block = sizeof(typename detail::BlockRow<sizeof(T)>::type) / sizeof(T);
-  if (r.to_step[0] == 1 && r.from_step[1] == 1 &&
-      (std::min(r.size[0], r.size[1]) >= block ||
-       (sizeof(T) >= 4 && is_transposed_by_few(r.to_step[1], r.from_step[0], r.size[0], r.size[1]))))
-    return transpose_matrix(to, r.to_step[1], from, r.from_step[0], r.size[0], r.size[1], r.stores);
+  if (r.to_step[0] == 1 && r.from_step[1] == 1) {
+    if constexpr (sizeof(T) >= 4)
+      if (transpose_few(to, r.to_step[1], from, r.from_step[0], r.size[0], r.size[1])) return;
+    if (std::min(r.size[0], r.size[1]) >= block)
+      return transpose_matrix(to, r.to_step[1], from, r.from_step[0], r.size[0], r.size[1], r.stores);
+  }
   // Lines of a few elements cost more to begin than to copy.
   const bool plain = r.to_step[0] == 1 && r.from_step[0] == 1;
   if (r.stores == Stores::streamed && plain) {
@@ -190,9 +193,12 @@ void copy_pieces(const Pieces& pieces, std::byte* to, const std::byte* from) {
 
 template <class T>
 void transpose_images(int64_t images, int64_t rows, int64_t columns, const std::byte* from, std::byte* to) {
-  for (int64_t i = 0; i < images; ++i)
-    transpose_matrix(reinterpret_cast<T*>(to) + i * rows * columns, rows,
-                     reinterpret_cast<const T*>(from) + i * rows * columns, columns, rows, columns);
+  for (int64_t i = 0; i < images; ++i) {
+    T* const own = reinterpret_cast<T*>(to) + i * rows * columns;
+    const T* const image = reinterpret_cast<const T*>(from) + i * rows * columns;
+    if (!transpose_few(own, rows, image, columns, rows, columns))
+      transpose_matrix(own, rows, image, columns, rows, columns);
+  }
 }
 
 /// Few images from one format to the other, for which a plan of the copy takes longer than the copy.

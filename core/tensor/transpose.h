@@ -5,7 +5,6 @@
 #include <cstdint>
 #include <cstring>
 #include <type_traits>
-#include <utility>
 
 #include "pleat/core/base/checked_math.h"
 #include "pleat/core/base/simd.h"
@@ -46,49 +45,7 @@ void transpose_block(T* to, int64_t to_row, const T* from, int64_t from_row) {
     std::memcpy(static_cast<void*>(to + static_cast<int64_t>(r) * to_row), &rows[r], sizeof rows[r]);
 }
 
-/// As many vectors as there are in `from`: where `apart`, vector k has every K-th element of all of these,
-/// from element k on; else the vectors together have element 0 of each of these, then element 1 of each, and
-/// so on.
-template <bool apart, int k, int K, class V, int... e>
-[[gnu::always_inline]] inline V picked(const V (&from)[K], std::integer_sequence<int, e...>) {
-  constexpr int n = sizeof...(e);
-  constexpr int vector[] = {(apart ? (e * K + k) / n : (k * n + e) % K)...};
-  constexpr int place[] = {(apart ? (e * K + k) % n : (k * n + e) / K)...};
-  V result = __builtin_shufflevector(from[0], from[1], (vector[e] == 1 ? n + place[e] : place[e])...);
-  simd::for_constants<K - 2>([&](auto i) {
-    constexpr int next = i + 2;
-    result = __builtin_shufflevector(result, from[next], (vector[e] == next ? n + place[e] : e)...);
-  });
-  return result;
-}
-
-/// to[c, r] = from[r, c] of `few` rows, or where `apart` of `few` columns, both dense on that side. Returns
-/// how many of the others it has done, the most whole vectors.
-template <bool apart, int few, class T>
-int64_t transpose_few(T* to, int64_t to_row, const T* from, int64_t from_row, int64_t many) {
-  using Lanes = std::make_integer_sequence<int, static_cast<int>(simd::lanes<T>)>;
-  int64_t done = 0;
-  for (; done + simd::lanes<T> <= many; done += simd::lanes<T>) {
-    simd::Vector<T> vectors[few];
-    simd::for_constants<few>([&](auto k) {
-      vectors[k] = simd::load(apart ? from + done * few + k * simd::lanes<T> : from + k * from_row + done);
-    });
-    simd::for_constants<few>([&](auto k) {
-      simd::store(apart ? to + k * to_row + done : to + done * few + k * simd::lanes<T>,
-                  picked<apart, k>(vectors, Lanes()));
-    });
-  }
-  return done;
-}
-
 }  // namespace detail
-
-/// Whether a matrix has so few rows, of a dense result, or columns, and dense, that `transpose_matrix` takes
-/// vectors apart: the channels of colours.
-inline bool is_transposed_by_few(int64_t to_row, int64_t from_row, int64_t rows, int64_t columns) {
-  const auto few = [](int64_t size, int64_t step) { return size >= 2 && size <= 4 && step == size; };
-  return few(rows, to_row) || few(columns, from_row);
-}
 
 /// How the result of a transposition is written.
 enum class Stores : unsigned char {
@@ -103,21 +60,6 @@ enum class Stores : unsigned char {
 template <class T>
 void transpose_matrix(T* to, int64_t to_row, const T* from, int64_t from_row, int64_t rows, int64_t columns,
                       Stores stores = Stores::cached) {
-  if constexpr (sizeof(T) >= 4)
-    if (is_transposed_by_few(to_row, from_row, rows, columns)) {
-      const bool apart = to_row != rows || rows > 4;
-      int64_t done = 0;
-      simd::for_constants<3>([&](auto i) {
-        constexpr int few = i + 2;
-        if (!apart && rows == few)
-          done = detail::transpose_few<false, few>(to, to_row, from, from_row, columns);
-        else if (apart && columns == few)
-          done = detail::transpose_few<true, few>(to, to_row, from, from_row, rows);
-      });
-      for (int64_t r = apart ? done : 0; r < rows; ++r)
-        for (int64_t c = apart ? 0 : done; c < columns; ++c) to[c * to_row + r] = from[r * from_row + c];
-      return;
-    }
   constexpr int64_t n = sizeof(typename detail::BlockRow<sizeof(T)>::type) / sizeof(T);
   constexpr int64_t line = cache_line / static_cast<int64_t>(sizeof(T));
   // The shorter rows are read, or written, in their order, and four lines of each of the longer ones.

@@ -121,7 +121,7 @@ class Options(unittest.TestCase):
     def test_onnxruntime_is_for_inference_alone(self):
         own, other = self.sides("--only", "inference", "--against", "onnxruntime")
         self.assertIn("onnx_server.py", other.command[1])
-        for wrong in ["--against", "onnxruntime"], ["--only", "inference"], ["--only", "step,inference"], \
+        for wrong in ["--against", "onnxruntime"], ["--only", "step,inference"], \
                 ["--only", "inference", "--against", "keep,onnxruntime"]:
             with self.assertRaises(SystemExit), contextlib.redirect_stderr(io.StringIO()) as said:
                 self.sides(*wrong)

@@ -47,7 +47,8 @@ std::string page() {
       "`pleat::Error`. An\noperation that throws has changed none of its arguments.\n";
   for (const MistakeSection& section :
        {tensor_mistakes(), function_mistakes(), convolution_mistakes(), tape_mistakes(), module_mistakes(),
-        loss_mistakes(), optimizer_mistakes(), data_mistakes(), export_mistakes(), file_mistakes()}) {
+        loss_mistakes(), optimizer_mistakes(), data_mistakes(), export_mistakes(), inference_mistakes(),
+        file_mistakes()}) {
     text += "\n## " + section.title + "\n\n" + section.given + "\n\n```cpp\n";
     for (const Mistake& mistake : section.mistakes) {
       text += mistake.code + '\n';

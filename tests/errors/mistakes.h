@@ -31,5 +31,6 @@ MistakeSection loss_mistakes();
 MistakeSection optimizer_mistakes();
 MistakeSection data_mistakes();
 MistakeSection export_mistakes();
+MistakeSection inference_mistakes();
 /// Run in an empty folder of their own.
 MistakeSection file_mistakes();
