@@ -74,6 +74,22 @@ TEST_CASE("copies between all orders of dimensions, for elements of any size", "
     }
 }
 
+TEST_CASE("images of few channels from one format to the other", "[copy]") {
+  for (const DType dtype : element_types)
+    for (const int64_t channels : {2, 3, 4, 5})
+      for (const int64_t pixels : {1, 3, 7, 8, 9, 15, 16, 17, 33, 1000}) {
+        const Tensor planes = counting({2, channels, pixels}, dtype);
+        const Tensor turned = permute(planes, {0, 2, 1});
+        check_copied(counting(turned.shape(), dtype), turned);
+        check_copied(permute(counting(turned.shape(), dtype), {0, 2, 1}), planes);
+        // Between the rows of either side lies something else.
+        const Tensor wide = counting({2, channels, pixels + 3}, dtype);
+        const Tensor part = permute(narrow(wide, 2, 1, pixels), {0, 2, 1});
+        check_copied(counting(turned.shape(), dtype), part);
+        check_copied(part, counting(turned.shape(), dtype));
+      }
+}
+
 TEST_CASE("copies of parts, steps, flips and repeats leave what lies between alone", "[copy][cpu]") {
   for (const DType dtype : element_types) {
     const Tensor x = counting({4, 19, 45}, dtype);
