@@ -83,7 +83,7 @@ MUTATIONS = [
     # a number of another width, or another kind
     Mutation("copy_width", "8IdentityEf", "st.global.f32", 1, "f32", "b16", "devices: copy"),
     Mutation("unfold_width", "UnfoldTilesIjE", "st.global.u32", 1, "u32", "u16", COLUMNS),
-    Mutation("pool_index_width", "MaxPoolForwardIf", "st.global.u16", 4, "u16", "u8", "devices: pool"),
+    Mutation("pool_index_width", "MaxPoolForwardIf", "st.global.u16", 1, "u16", "u8", "devices: pool"),
     Mutation("reduction_sum", "ReduceElements", "add.f64", 1, "add", "sub", REDUCE),
     Mutation("group_count", "ReduceGroups", "atom.global.inc.u32", 1, "inc", "max", NORM + "," + LINES),
     Mutation("round_to_integer", "5RoundE", "cvt.rni", 1, "rni", "rzi", "devices: math"),
