@@ -15,6 +15,7 @@
 #include "pleat/tests/catch.h"
 #include "pleat/tests/gpu.h"
 #include "pleat/tests/inference/trained.h"
+#include "pleat/tests/temporary_directory.h"
 
 using namespace pleat;
 using Catch::Contains;
@@ -219,9 +220,12 @@ TEST_CASE("Inference: plans for other batches share weights", "[inference][cpu]"
   CHECK(allocator_statistics().allocated - before < weights / 4);
 }
 
-TEST_CASE("Inference: threads call one engine at once", "[inference][cpu]") {
+TEST_CASE("Inference: threads call one engine at once, and one from a file", "[inference][cpu]") {
   auto net = trained(models::mobilenet_v2({.num_classes = 10}));
   const Inference engine(net, randn({1, 3, 32, 32}), {.measure = false});
+  const pleat_test::TemporaryDirectory folder;
+  engine.save(folder / "x.engine");
+  const Inference loaded = Inference::load(folder / "x.engine");
   std::vector<Tensor> images, expected;
   for (int i = 0; i < 4; ++i) {
     images.push_back(randn({1 + i % 2, 3, 32, 32}));
@@ -231,9 +235,10 @@ TEST_CASE("Inference: threads call one engine at once", "[inference][cpu]") {
   std::vector<std::thread> threads;
   for (std::size_t t = 0; t < 4; ++t)
     threads.emplace_back([&, t] {
-      for (std::size_t i = 0; i < 8; ++i)
-        if (engine(images[(t + i) % 4]).to_vector<float>() != expected[(t + i) % 4].to_vector<float>())
-          ++wrong;
+      for (std::size_t i = 0; i < 8; ++i) {
+        const Inference& one = i % 2 == 0 ? engine : loaded;
+        if (one(images[(t + i) % 4]).to_vector<float>() != expected[(t + i) % 4].to_vector<float>()) ++wrong;
+      }
     });
   for (std::thread& thread : threads) thread.join();
   CHECK(wrong == 0);

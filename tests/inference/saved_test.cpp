@@ -1,8 +1,6 @@
 #include <algorithm>
-#include <atomic>
 #include <filesystem>
 #include <functional>
-#include <thread>
 
 #include "pleat/inference/inference.h"
 #include "pleat/models/char_transformer.h"
@@ -171,28 +169,6 @@ TEST_CASE("a saved engine is mapped: nothing is measured, and nothing large allo
   edit(path, "engine", R"("choices":[["direct")", R"("choices":[["reference")");
   edit(path, "engine", R"("prepared":["prepared)", R"("prepared":[],"unread":["prepared)");
   CHECK_THAT(Inference::load(path).summary(), Contains("relu in 0: reference"));
-}
-
-TEST_CASE("threads call a saved engine at once", "[inference][saved][cpu]") {
-  auto net = trained(models::mobilenet_v2({.num_classes = 10}));
-  const Inference engine(net, randn({1, 3, 32, 32}), {.measure = false});
-  const TemporaryDirectory folder;
-  engine.save(folder / "x.engine");
-  const Inference loaded = Inference::load(folder / "x.engine");
-  std::vector<Tensors> images, expected;
-  for (int i = 0; i < 4; ++i) {
-    images.push_back({randn({1 + i % 2, 3, 32, 32})});
-    expected.push_back(engine(images.back()));
-  }
-  std::atomic<int> wrong{0};
-  std::vector<std::thread> threads;
-  for (std::size_t t = 0; t < 4; ++t)
-    threads.emplace_back([&, t] {
-      for (std::size_t i = 0; i < 8; ++i)
-        wrong += !same_bits(loaded(images[(t + i) % 4]), expected[(t + i) % 4]);
-    });
-  for (std::thread& thread : threads) thread.join();
-  CHECK(wrong == 0);
 }
 
 TEST_CASE("an engine saved on another processor prepares weights anew", "[inference][saved][cpu]") {
