@@ -102,6 +102,7 @@
 #include "pleat/nn/upsample.h"
 #include "pleat/inference/inference.h"
 #include "pleat/onnx/export.h"
+#include "pleat/onnx/import.h"
 #include "pleat/ops/attention/attention.h"
 #include "pleat/ops/conv/conv.h"
 #include "pleat/ops/conv/conv_norm_act.h"

@@ -2,7 +2,6 @@
 
 #include <cmath>
 
-#include "pleat/autograd/call.h"
 #include "pleat/core/base/checked_math.h"
 #include "pleat/core/base/format.h"
 #include "pleat/core/tensor/create.h"
@@ -11,7 +10,7 @@
 #include "pleat/nn/options_text.h"
 #include "pleat/nn/record_forward.h"
 #include "pleat/ops/elementwise/dropout.h"
-#include "pleat/ops/matmul/matmul.h"
+#include "pleat/ops/recurrent/layer.h"
 #include "pleat/ops/shape/join.h"
 #include "pleat/ops/shape/shape.h"
 
@@ -56,18 +55,6 @@ Tensor batched(const Tensor& x, int64_t dim, bool has_batch) {
 
 RecurrentModuleOptions common(const RNNOptions& o) {
   return {o.input_size, o.hidden_size, o.num_layers, o.bias, o.batch_first, o.dropout, o.bidirectional};
-}
-
-/// One direction of one layer over x [L, N, inputs].
-RecurrentResult run_layer(const RecurrentModule::Part& part, const Tensor& x, const Tensor& h,
-                          const Tensor& c, const RecurrentOptions& options) {
-  const Call call("recurrent_layer",
-                  {x, part.weight_ih, part.weight_hh, part.bias_ih, part.bias_hh, h, c, options.lengths},
-                  {{"cell", static_cast<int64_t>(options.cell)}, {"reverse", Flag(options.reverse)}});
-  const RecurrentResult y =
-      recurrent(linear(x, part.weight_ih, part.bias_ih), part.weight_hh, part.bias_hh, h, c, options);
-  call.gives(std::vector<Tensor>{y.output, y.h, y.c});
-  return y;
 }
 
 RecurrentCell plain_cell(bool relu) { return relu ? RecurrentCell::rnn_relu : RecurrentCell::rnn_tanh; }
@@ -129,8 +116,10 @@ RecurrentResult RecurrentModule::run(const Tensor& input, const RecurrentStart& 
     if (i > 0 && options_.dropout > 0) x = dropout(x, options_.dropout, training());
     std::vector<Tensor> outputs;
     for (std::size_t d = 0; d < directions; ++d) {
-      const RecurrentResult y = run_layer(parts[i + d], x, state(h, i + d), state(c, i + d),
-                                          {.cell = cell_, .reverse = d == 1, .lengths = start.lengths});
+      const Part& p = parts[i + d];
+      const RecurrentResult y =
+          recurrent_layer(x, p.weight_ih, p.weight_hh, p.bias_ih, p.bias_hh, state(h, i + d), state(c, i + d),
+                          {.cell = cell_, .reverse = d == 1, .lengths = start.lengths});
       outputs.push_back(y.output);
       last_h.push_back(y.h);
       if (y.c.defined()) last_c.push_back(y.c);
@@ -186,8 +175,8 @@ RecurrentState RecurrentCellModule::run(const Tensor& input, const RecurrentStat
                     weight_ih.size(1), weight_ih.size(1), input);
   const bool has_batch = input.rank() == 2;
   const RecurrentResult y =
-      run_layer({weight_ih, weight_hh, bias_ih, bias_hh}, unsqueeze(batched(input, 0, has_batch), 0),
-                batched(state.h, 0, has_batch), batched(state.c, 0, has_batch), {.cell = cell_});
+      recurrent_layer(unsqueeze(batched(input, 0, has_batch), 0), weight_ih, weight_hh, bias_ih, bias_hh,
+                      batched(state.h, 0, has_batch), batched(state.c, 0, has_batch), {.cell = cell_});
   return {unbatched(y.h, 0, has_batch), unbatched(y.c, 0, has_batch)};
 }
 

@@ -28,11 +28,10 @@ std::string message_of(const NodeAttribute& attribute) {
     bytes += bytes_field(4, *words) + integer_field(20, text);
   else if (const auto* list = std::get_if<std::vector<int64_t>>(&attribute.value))
     bytes += integers_field(8, *list) + integer_field(20, integer_list);
-  else
-    for (const std::string& one : std::get<std::vector<std::string>>(attribute.value))
-      bytes += bytes_field(9, one);
-  if (std::holds_alternative<std::vector<std::string>>(attribute.value))
+  else if (const auto* texts = std::get_if<std::vector<std::string>>(&attribute.value)) {
+    for (const std::string& one : *texts) bytes += bytes_field(9, one);
     bytes += integer_field(20, text_list);
+  }
   return bytes;
 }
 

@@ -3,6 +3,7 @@
 
 #include <concepts>
 #include <map>
+#include <memory>
 #include <string>
 #include <variant>
 #include <vector>
@@ -19,7 +20,15 @@ namespace pleat::onnx {
 constexpr int64_t opset = 18;
 constexpr int64_t ir_version = 8;
 
+/// A tensor of a file, and ONNX's number of its type there, which Pleat may lack: 3 is int8, read as int32.
+struct FileTensor {
+  Tensor tensor;
+  int64_t type = 0;
+};
+struct FileGraph;  // onnx/model_file.h
+
 struct NodeAttribute {
+  NodeAttribute() = default;
   template <std::integral Number>
   NodeAttribute(std::string attribute, Number number)
       : name(std::move(attribute)), value(static_cast<int64_t>(number)) {}
@@ -33,7 +42,10 @@ struct NodeAttribute {
       : name(std::move(attribute)), value(std::move(texts)) {}
 
   std::string name;
-  std::variant<int64_t, float, std::string, std::vector<int64_t>, std::vector<std::string>> value;
+  /// The last three are only read.
+  std::variant<int64_t, float, std::string, std::vector<int64_t>, std::vector<std::string>,
+               std::vector<float>, FileTensor, std::shared_ptr<FileGraph>>
+      value;
 };
 using NodeAttributes = std::vector<NodeAttribute>;
 
@@ -42,6 +54,8 @@ struct Node {
   std::string name;
   std::vector<std::string> inputs, outputs;
   NodeAttributes attributes;
+  std::string domain = {};                        ///< of the operator; empty: ONNX's own
+  std::map<std::string, std::string> notes = {};  ///< that an exporter left; only read
 };
 
 /// An input or output of the graph. A size that is not fixed is written as the batch.

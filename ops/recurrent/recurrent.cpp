@@ -19,6 +19,7 @@
 #include "pleat/ops/one_type.h"
 #include "pleat/ops/recurrent/cells.h"
 #include "pleat/ops/recurrent/kernels.h"
+#include "pleat/ops/recurrent/layer.h"
 #include "pleat/ops/shape/join.h"
 #include "pleat/ops/shape/shape.h"
 
@@ -191,6 +192,16 @@ RecurrentResult recurrent(const Tensor& projected, const Tensor& w_hh, const Ten
                         }};
   results = call.results(std::move(results), {std::move(derivative)});
   return {results[0], results[1], results.size() > 2 ? results[2] : Tensor()};
+}
+
+RecurrentResult recurrent_layer(const Tensor& x, const Tensor& w_ih, const Tensor& w_hh, const Tensor& b_ih,
+                                const Tensor& b_hh, const Tensor& h, const Tensor& c,
+                                const RecurrentOptions& options) {
+  const Call call("recurrent_layer", {x, w_ih, w_hh, b_ih, b_hh, h, c, options.lengths},
+                  {{"cell", static_cast<int64_t>(options.cell)}, {"reverse", Flag(options.reverse)}});
+  const RecurrentResult y = recurrent(linear(x, w_ih, b_ih), w_hh, b_hh, h, c, options);
+  call.gives(std::vector<Tensor>{y.output, y.h, y.c});
+  return y;
 }
 
 }  // namespace pleat

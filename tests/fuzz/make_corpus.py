@@ -14,6 +14,7 @@ import struct
 import zlib
 
 HERE = pathlib.Path(__file__).resolve().parent
+ONNX_CASES = json.loads((HERE.parent / "fixtures" / "onnx_nodes.json").read_text())["cases"]
 CASES = json.loads((HERE.parent / "fixtures" / "files.json").read_text())["cases"]
 
 
@@ -80,6 +81,8 @@ def main() -> None:
         "unknown fields": safetensors('{"x":{"dtype":"F32","shape":[1],"data_offsets":[0,4],"more":[{"a":[1]}]}} ', bytes(4)),
         "two": safetensors('{"a":{"dtype":"U8","shape":[4],"data_offsets":[4,8]},"b":{"dtype":"F8_E4M3","shape":[2,2],'
                            '"data_offsets":[0,4]},"__metadata__":{"k":"v"}}', bytes(8))})
+    # One of each operator, the small ones.
+    write("onnx", {case["op"]: bytes.fromhex(case["model"]) for case in ONNX_CASES if len(case["model"]) < 700})
     write("png", fixtures("image", lambda name: name.endswith(".png")) | {
         "interlaced": png(3, 3, 8, 2, 1, bytes(60)),
         "sixteen bits": png(2, 2, 16, 6, 0, bytes(34)),

@@ -2,8 +2,7 @@
 
 #include "pleat/pleat.h"
 #include "pleat/tests/catch.h"
-#include "pleat/tests/onnx/onnxruntime.h"
-#include "pleat/tests/skip.h"
+#include "pleat/tests/onnx/export_check.h"
 
 using namespace pleat;
 using namespace pleat_test;
@@ -44,13 +43,12 @@ class Functions {
 
  private:
   Holder holder_;
-  OnnxRuntime all_;
+  ExportCheck all_;
 };
 
 }  // namespace
 
-TEST_CASE("onnxruntime computes functions of integers and those in place", "[onnx][cpu]") {
-  if (onnxruntime_python() == nullptr) return skip("needs onnxruntime, see PLEAT_TEST_PYTHON");
+TEST_CASE("a file of ONNX computes functions of integers and those in place", "[onnx][cpu]") {
   manual_seed(11);
   Functions cases;
   cases.add_integers("integers", {4}, 9, [](const Tensor& i) {
@@ -88,8 +86,7 @@ TEST_CASE("onnxruntime computes functions of integers and those in place", "[onn
   CHECK(cases.run() == "");
 }
 
-TEST_CASE("onnxruntime computes functions of shapes and indices", "[onnx][cpu]") {
-  if (onnxruntime_python() == nullptr) return skip("needs onnxruntime, see PLEAT_TEST_PYTHON");
+TEST_CASE("a file of ONNX computes functions of shapes and indices", "[onnx][cpu]") {
   manual_seed(12);
   Functions cases;
   cases.add("shapes", {3, 4}, [](const Tensor& x) {
@@ -188,8 +185,7 @@ TEST_CASE("onnxruntime computes functions of shapes and indices", "[onnx][cpu]")
   CHECK(cases.run() == "");
 }
 
-TEST_CASE("onnxruntime computes reductions", "[onnx][cpu]") {
-  if (onnxruntime_python() == nullptr) return skip("needs onnxruntime, see PLEAT_TEST_PYTHON");
+TEST_CASE("a file of ONNX computes reductions", "[onnx][cpu]") {
   manual_seed(13);
   Functions cases;
   cases.add("reductions", {3, 4}, [](const Tensor& x) {
@@ -225,8 +221,7 @@ TEST_CASE("onnxruntime computes reductions", "[onnx][cpu]") {
   CHECK(cases.run() == "");
 }
 
-TEST_CASE("onnxruntime computes convolutions, pools and norms", "[onnx][cpu]") {
-  if (onnxruntime_python() == nullptr) return skip("needs onnxruntime, see PLEAT_TEST_PYTHON");
+TEST_CASE("a file of ONNX computes convolutions, pools and norms", "[onnx][cpu]") {
   manual_seed(14);
   Functions cases;
   const Tensor w = randn({6, 2, 3, 3}), b = randn({6}), t = randn({4, 3, 3, 2}), scale = randn({5, 3});

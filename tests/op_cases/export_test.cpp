@@ -5,9 +5,8 @@
 
 #include "pleat/onnx/export.h"
 #include "pleat/tests/catch.h"
+#include "pleat/tests/onnx/export_check.h"
 #include "pleat/tests/onnx/onnx_file.h"
-#include "pleat/tests/onnx/onnxruntime.h"
-#include "pleat/tests/skip.h"
 #include "pleat/tests/temporary_directory.h"
 
 // The rows of the table of op cases as ONNX files.
@@ -36,10 +35,8 @@ std::string why_not_exported(const OpCase& c) {
   return reads_input ? "" : "its graph reads no input";
 }
 
-TEST_CASE("onnxruntime computes the rows of the table", "[op_cases][onnx][cpu]") {
-  if (pleat_test::onnxruntime_python() == nullptr)
-    return pleat_test::skip("needs onnxruntime, see PLEAT_TEST_PYTHON");
-  pleat_test::OnnxRuntime all;
+TEST_CASE("a file of ONNX computes the rows of the table", "[op_cases][onnx][cpu]") {
+  pleat_test::ExportCheck all;
   std::string refused;
   int rows = 0;
   for (const OpFamily& family : op_families())

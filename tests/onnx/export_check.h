@@ -8,14 +8,15 @@
 #include "pleat/onnx/export.h"
 #include "pleat/tests/temporary_directory.h"
 
-/// Exports and runs them by onnxruntime, in a Python that PLEAT_TEST_PYTHON names.
+/// Exports that are read again: by Pleat (onnx/import.h), and by onnxruntime, where PLEAT_TEST_PYTHON names a
+/// Python that has it.
 
 namespace pleat_test {
 
 /// Null where there is no such Python with onnxruntime and onnx.
 const char* onnxruntime_python();
 
-class OnnxRuntime {
+class ExportCheck {
  public:
   using Function = std::function<std::vector<pleat::Tensor>(const std::vector<pleat::Tensor>&)>;
 
@@ -29,11 +30,13 @@ class OnnxRuntime {
                 const Function& function, const std::vector<pleat::Tensor>& examples,
                 const std::vector<pleat::Tensor>& others, double tolerance = 2e-5);
 
-  /// Checks all files by onnx.checker, runs them, and returns what does not agree; empty: all does.
+  /// What did not agree where Pleat read the files; then checks them by onnx.checker and runs them by
+  /// onnxruntime. Empty: all agrees.
   std::string run() const;
 
  private:
   TemporaryDirectory folder_;
+  std::string differences_;
 };
 
 }  // namespace pleat_test

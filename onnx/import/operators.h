@@ -1,0 +1,82 @@
+// Private header: not installed.
+#pragma once
+
+#include <concepts>
+#include <functional>
+#include <initializer_list>
+#include <map>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "pleat/onnx/import/node_call.h"
+
+/// How each operator of ONNX (https://onnx.ai/onnx/operators) is computed: a row for each in the tables of
+/// *_operators.cpp.
+
+namespace pleat::onnx::imported {
+
+/// What a node becomes: a value for each of its outputs.
+struct NodeResults : GraphValues {
+  NodeResults(Tensor one) : GraphValues{GraphValue(std::move(one))} {}
+  NodeResults(GraphValue one) : GraphValues{std::move(one)} {}
+  NodeResults(GraphValues all) : GraphValues(std::move(all)) {}
+  NodeResults(const std::vector<Tensor>& all) : GraphValues(all.begin(), all.end()) {}
+};
+
+/// What an input of an operator is for those who train it.
+enum class Slot : unsigned char {
+  operand,    ///< a parameter where it is of the file, floating, and more than one number
+  parameter,  ///< a parameter, whatever its size
+  buffer,     ///< saved and moved with the network, not trained
+  option      ///< a number or list that stays as it is
+};
+
+struct Operator {
+  std::function<NodeResults(NodeCall&)> compute;
+  std::vector<Slot> slots = {};  ///< of the inputs; the last holds for all that follow
+  /// Whether it draws random numbers, or differs in training: never computed ahead.
+  bool depends_on_mode = false;
+  std::size_t most_inputs = 1 << 20;
+  std::set<std::string, std::less<>> attributes = {};  ///< all others are refused
+};
+/// By name; those of other domains are written "com.microsoft.Gelu". The tables of *_operators.cpp have the
+/// most inputs and the attributes in it: "Conv/3(group pads)".
+using Operators = std::map<std::string, Operator, std::less<>>;
+
+/// All of them.
+const Operators& operators();
+
+/// An operator of one, two or three tensors without options.
+template <class F>
+Operator plain(F f) {
+  using X = const Tensor&;
+  if constexpr (std::invocable<F, X>)
+    return {[f](NodeCall& n) -> NodeResults { return f(n.x()); }};
+  else if constexpr (std::invocable<F, X, X>)
+    return {[f](NodeCall& n) -> NodeResults { return f(n.x(0), n.x(1)); }};
+  else
+    return {[f](NodeCall& n) -> NodeResults { return f(n.x(0), n.x(1), n.x(2)); }};
+}
+
+// By the file that has them.
+Operators elementwise_operators();
+Operators shape_operators();
+Operators index_operators();
+Operators reduce_operators();
+Operators layer_operators();
+Operators attention_operators();
+Operators pool_operators();
+Operators resize_operators();
+Operators recurrent_operators();
+Operators control_operators();
+Operators quantized_operators();
+
+/// Pads by sides of each spatial dimension, as "pads" and "auto_pad" say.
+std::vector<std::pair<int64_t, int64_t>> sides_of(const NodeCall& n, const Shape& input,
+                                                  const std::vector<int64_t>& kernel,
+                                                  const std::vector<int64_t>& stride,
+                                                  const std::vector<int64_t>& dilation);
+
+}  // namespace pleat::onnx::imported
