@@ -39,28 +39,9 @@ Tensor gemm(NodeCall& n) {
 
 Shape spatial(const Tensor& x) { return {x.shape().begin() + 2, x.shape().end()}; }
 
-Tensor convolved(const Tensor& x, const Tensor& weight, const Tensor& bias, const ConvOptions& options) {
-  return x.rank() == 3   ? conv1d(x, weight, bias, options)
-         : x.rank() == 4 ? conv2d(x, weight, bias, options)
-                         : conv3d(x, weight, bias, options);
-}
-
 void check_images(const NodeCall& n, const Tensor& x, const Tensor& weight) {
   if (x.rank() < 3 || x.rank() > 5 || weight.rank() != x.rank())
     n.fail(fmt::format("needs an input and a weight of one rank from 3 to 5, got {} and {}", x, weight));
-}
-
-Tensor conv(NodeCall& n) {
-  const Tensor &x = n.x(0), &weight = n.x(1);
-  check_images(n, x, weight);
-  const Integers ones(static_cast<std::size_t>(x.rank() - 2), 1);
-  const Integers stride = n.integers("strides", ones), dilation = n.integers("dilations", ones);
-  const Shape kernel = spatial(weight);
-  return convolved(x, weight, n.x_or_none(2),
-                   {.stride = stride,
-                    .padding = sides_of(n, spatial(x), {kernel.begin(), kernel.end()}, stride, dilation),
-                    .dilation = dilation,
-                    .groups = n.integer("group", 1)});
 }
 
 Tensor conv_transpose(NodeCall& n) {
@@ -73,7 +54,8 @@ Tensor conv_transpose(NodeCall& n) {
            pads = n.integers("pads", Integers(2 * dims, 0));
   const Integers sizes = n.integers("output_shape");
   const std::string mode = n.text("auto_pad", "NOTSET");
-  if (stride.size() != dims || dilation.size() != dims || more.size() != dims || pads.size() != 2 * dims)
+  if (stride.size() != dims || dilation.size() != dims || more.size() != dims || pads.size() != 2 * dims ||
+      (!sizes.empty() && sizes.size() < dims))
     n.fail("needs a number for each spatial dimension");
   std::vector<std::pair<int64_t, int64_t>> padding;
   Integers cut(2 * dims, 0);
@@ -217,6 +199,21 @@ Tensor lrn(NodeCall& n) {
 
 }  // namespace
 
+Tensor convolution(NodeCall& n, const Tensor& x, const Tensor& weight, const Tensor& bias) {
+  check_images(n, x, weight);
+  const Integers ones(static_cast<std::size_t>(x.rank() - 2), 1);
+  const Integers stride = n.integers("strides", ones), dilation = n.integers("dilations", ones);
+  const Shape kernel = spatial(weight);
+  const ConvOptions options{
+      .stride = stride,
+      .padding = sides_of(n, spatial(x), {kernel.begin(), kernel.end()}, stride, dilation),
+      .dilation = dilation,
+      .groups = n.integer("group", 1)};
+  return x.rank() == 3   ? conv1d(x, weight, bias, options)
+         : x.rank() == 4 ? conv2d(x, weight, bias, options)
+                         : conv3d(x, weight, bias, options);
+}
+
 std::vector<std::pair<int64_t, int64_t>> sides_of(const NodeCall& n, const Shape& input,
                                                   const std::vector<int64_t>& kernel,
                                                   const std::vector<int64_t>& stride,
@@ -251,7 +248,8 @@ Operators layer_operators() {
         .slots = {Slot::operand, Slot::parameter, Slot::parameter, Slot::buffer},
         .depends_on_mode = true}},
       {"Col2Im/3(dilations pads strides)", {col2im, {Slot::operand, Slot::option}}},
-      {"Conv/3(auto_pad dilations group kernel_shape pads strides)", {conv, weights}},
+      {"Conv/3(auto_pad dilations group kernel_shape pads strides)",
+       {[](NodeCall& n) -> NodeResults { return convolution(n, n.x(0), n.x(1), n.x_or_none(2)); }, weights}},
       {"ConvTranspose/3(auto_pad dilations group kernel_shape output_padding output_shape pads strides)",
        {conv_transpose, weights}},
       {"DeformConv/5(dilations group kernel_shape offset_group pads strides)", {deform_conv, weights}},

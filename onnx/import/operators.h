@@ -73,6 +73,9 @@ Operators recurrent_operators();
 Operators control_operators();
 Operators quantized_operators();
 
+/// A convolution by the node's strides, pads, dilations and groups.
+Tensor convolution(NodeCall& n, const Tensor& x, const Tensor& weight, const Tensor& bias);
+
 /// Pads by sides of each spatial dimension, as "pads" and "auto_pad" say.
 std::vector<std::pair<int64_t, int64_t>> sides_of(const NodeCall& n, const Shape& input,
                                                   const std::vector<int64_t>& kernel,

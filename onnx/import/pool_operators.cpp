@@ -124,6 +124,10 @@ Tensor max_unpool_of(NodeCall& n) {
   const Integers kernel = n.integers("kernel_shape"), ones(kernel.size(), 1);
   const Integers stride = n.integers("strides", ones),
                  pads = n.integers("pads", Integers(2 * kernel.size(), 0));
+  const std::size_t dims = kernel.size();
+  if (x.rank() != static_cast<int64_t>(dims) + 2 || stride.size() != dims || pads.size() != 2 * dims)
+    n.fail(fmt::format("needs images of {} spatial dimensions, with strides and pads for them, got {}", dims,
+                       x));
   Integers natural;
   for (std::size_t d = 0; d < kernel.size(); ++d)
     natural.push_back((x.size(static_cast<int64_t>(d) + 2) - 1) * stride[d] + kernel[d] - pads[d] -
@@ -135,6 +139,7 @@ Tensor max_unpool_of(NodeCall& n) {
   Integers size = natural;
   if (n.has(2)) {
     const Integers shape = n.integers(2);
+    if (shape.size() != dims + 2) n.fail("needs an output_shape of the input's rank");
     size.assign(shape.begin() + 2, shape.end());
   }
   const Tensor rows = reshape(x, {x.size(0), x.size(1), -1});

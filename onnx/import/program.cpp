@@ -4,6 +4,7 @@
 #include <array>
 #include <optional>
 #include <set>
+#include <stdexcept>
 #include <unordered_map>
 
 #include "pleat/autograd/grad_mode.h"
@@ -547,6 +548,9 @@ auto naming(const Step& step, const F& f) {
     if (!text.starts_with("node '") && !text.starts_with("the node of '") && !text.starts_with("in "))
       base = std::runtime_error(where(*step.node) + ": " + text);
     throw;
+  } catch (const std::logic_error& error) {
+    // A list that is shorter or longer than the operator takes.
+    throw ValueError(where(*step.node) + ": its lists do not fit (" + error.what() + ")");
   }
 }
 

@@ -3,7 +3,6 @@
 #include "pleat/core/base/format.h"
 #include "pleat/core/tensor/create.h"
 #include "pleat/onnx/import/operators.h"
-#include "pleat/ops/conv/conv.h"
 #include "pleat/ops/elementwise/arithmetic.h"
 #include "pleat/ops/elementwise/math.h"
 #include "pleat/ops/matmul/matmul.h"
@@ -111,7 +110,7 @@ Tensor centred(NodeCall& n, std::size_t x, std::size_t zero, int64_t axis, DType
   Tensor z = n.x(zero).to(dtype);
   if (z.rank() == 1 && z.numel() > 1) {
     Shape shape(static_cast<std::size_t>(y.rank()), 1);
-    shape[static_cast<std::size_t>(axis < 0 ? axis + y.rank() : axis)] = z.numel();
+    shape[static_cast<std::size_t>(n.axis(axis, y.rank()))] = z.numel();
     z = view(z, Sizes(shape));
   } else if (z.numel() == 1) {
     z = reshape(z, Sizes(Shape()));
@@ -119,27 +118,8 @@ Tensor centred(NodeCall& n, std::size_t x, std::size_t zero, int64_t axis, DType
   return y - z;
 }
 
-Tensor convolved(NodeCall& n, const Tensor& x, const Tensor& weight, const Tensor& bias) {
-  const std::vector<int64_t> ones(static_cast<std::size_t>(std::max<int64_t>(x.rank() - 2, 0)), 1);
-  const std::vector<int64_t> stride = n.integers("strides", ones), dilation = n.integers("dilations", ones);
-  const ConvOptions options{
-      .stride = stride,
-      .padding = sides_of(n, Shape(x.shape().begin() + 2, x.shape().end()),
-                          {weight.shape().begin() + 2, weight.shape().end()}, stride, dilation),
-      .dilation = dilation,
-      .groups = n.integer("group", 1)};
-  return x.rank() == 3   ? conv1d(x, weight, bias, options)
-         : x.rank() == 4 ? conv2d(x, weight, bias, options)
-                         : conv3d(x, weight, bias, options);
-}
-
-void check_images(NodeCall& n) {
-  if (n.rank(0) < 3 || n.rank(0) > 5) n.fail(fmt::format("needs images, got {}", n.x(0)));
-}
-
 NodeResults conv_integer(NodeCall& n) {
-  check_images(n);
-  const Tensor y = convolved(n, centred(n, 0, 2, 1, float64), centred(n, 1, 3, 0, float64), {});
+  const Tensor y = convolution(n, centred(n, 0, 2, 1, float64), centred(n, 1, 3, 0, float64), {});
   return round(y).to(int32);
 }
 
@@ -150,15 +130,14 @@ NodeResults matmul_integer(NodeCall& n) {
 
 /// x, its scale and zero point; the same of weights and of the result; a bias.
 NodeResults qlinear_conv(NodeCall& n) {
-  check_images(n);
   const Tensor x = centred(n, 0, 2, 1, float32) * n.x(1);
   Tensor scale = n.x(4);
   Tensor weight = centred(n, 3, 5, 0, float32), bias;
-  Shape rows(static_cast<std::size_t>(weight.rank()), 1);
+  Shape rows(static_cast<std::size_t>(std::max<int64_t>(weight.rank(), 1)), 1);
   rows[0] = scale.numel();
   if (n.has(8)) bias = n.x(8).to(float32) * (reshape(scale, {scale.numel()}) * n.x(1));
   weight = weight * view(scale.contiguous(), Sizes(rows));
-  return quantized(n, convolved(n, x, weight, bias), n.x(6), n.x_or_none(7), range_of(type_of(n, 7)));
+  return quantized(n, convolution(n, x, weight, bias), n.x(6), n.x_or_none(7), range_of(type_of(n, 7)));
 }
 
 NodeResults qlinear_matmul(NodeCall& n) {
@@ -167,7 +146,7 @@ NodeResults qlinear_matmul(NodeCall& n) {
     const Tensor x = centred(n, i, i + 2, axis, float32);
     if (scale.numel() > 1 && scale.rank() == 1) {
       Shape shape(static_cast<std::size_t>(x.rank()), 1);
-      shape[static_cast<std::size_t>(axis + x.rank())] = scale.numel();
+      shape[static_cast<std::size_t>(n.axis(axis, x.rank()))] = scale.numel();
       scale = view(scale.contiguous(), Sizes(shape));
     } else if (scale.numel() == 1) {
       scale = reshape(scale, Sizes(Shape()));
