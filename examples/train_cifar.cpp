@@ -225,8 +225,8 @@ void run(const CifarSettings& s) {
 
   const auto classes = static_cast<int64_t>(pictures->class_names.size());
   Classifier classifier =
-      make_classifier(s.model, {.num_classes = classes, .image_size = s.image_size}, pictures->class_names,
-                      pictures->statistics.mean, pictures->statistics.std);
+      make_classifier(s.from.empty() ? s.model : s.from, {.num_classes = classes, .image_size = s.image_size},
+                      pictures->class_names, pictures->statistics.mean, pictures->statistics.std);
   nn::Sequential& net = classifier.net;
   if (!s.start_from.empty())
     print("%s", transfer(net, io::read_safetensors(s.start_from).tensors).text().c_str());
@@ -277,7 +277,7 @@ void run(const CifarSettings& s) {
   results.start();
   if (!world.is_main()) so_far.score = {};  // the first process has that of all
 
-  print_text(s.model + " with " + std::to_string(net.num_parameters()) + " parameters, " +
+  print_text(classifier.model + " with " + std::to_string(net.num_parameters()) + " parameters, " +
              std::to_string(pictures->train.size()) + " training and " +
              std::to_string(pictures->test.size()) + " test images; " + describe(device));
   EpochTable table;

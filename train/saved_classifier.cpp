@@ -1,6 +1,7 @@
 #include "pleat/train/saved_classifier.h"
 
 #include <algorithm>
+#include <cstdlib>
 
 #include <nlohmann/json.hpp>
 
@@ -10,8 +11,10 @@
 #include "pleat/core/tensor/create.h"
 #include "pleat/io/safetensors.h"
 #include "pleat/models/make_classifier.h"
+#include "pleat/nn/linear.h"
 #include "pleat/nn/mode_scope.h"
 #include "pleat/onnx/export.h"
+#include "pleat/onnx/import.h"
 #include "pleat/ops/elementwise/arithmetic.h"
 #include "pleat/ops/shape/shape.h"
 #include "pleat/ops/softmax/softmax.h"
@@ -53,6 +56,35 @@ Metadata metadata_of(const Classifier& c) {
   return metadata;
 }
 
+/// The network of an ONNX file, with a last linear layer for so many classes.
+nn::Sequential from_onnx(const std::string& file, const models::ClassifierOptions& options) {
+  const int64_t classes = options.num_classes;
+  onnx::ImportedNetwork net = onnx::import_onnx(file);
+  const std::vector<onnx::TensorInfo> outputs = net.outputs();
+  std::string head;
+  for (const auto& [name, module] : net.named_modules())
+    if (module->type_name() == "Gemm" || module->type_name() == "Linear") head = name;
+  const bool is_classifier = net.inputs().size() == 1 && outputs.size() == 1 && outputs[0].shape.size() == 2;
+  const int64_t before = is_classifier ? std::atoll(outputs[0].shape[1].c_str()) : 0;
+  check<ValueError>(is_classifier && !head.empty() && before > 0,
+                    "make_classifier: '{}' is no classifier that ends in a linear layer: change it by "
+                    "onnx::import_onnx(file).replace(...) in a program of your own",
+                    file);
+  const std::vector<std::string> picture = net.inputs()[0].shape;
+  for (std::size_t d = 2; d < picture.size(); ++d) {
+    const int64_t size = std::atoll(picture[d].c_str());
+    check<ValueError>(
+        size == 0 || size == options.image_size,
+        "make_classifier: '{}' takes pictures of {} pixels a side, not {}: set the image size to it", file,
+        size, options.image_size);
+  }
+  if (before != classes) {
+    const int64_t features = net.state_dict().at(head + ".weight").numel() / before;
+    net.replace(head, nn::Linear{{.in_features = features, .out_features = classes}});
+  }
+  return nn::Sequential{std::move(net)};
+}
+
 }  // namespace
 
 Classifier make_classifier(const std::string& model, models::ClassifierOptions options,
@@ -65,6 +97,13 @@ Classifier make_classifier(const std::string& model, models::ClassifierOptions o
   check<ValueError>(mean.size() == channels && std.size() == channels,
                     "make_classifier: {} channels need as many means and standard deviations, got {} and {}",
                     channels, mean.size(), std.size());
+  if (model.ends_with(".onnx"))
+    return {std::filesystem::absolute(model).string(),
+            options,
+            std::move(class_names),
+            std::move(mean),
+            std::move(std),
+            from_onnx(model, options)};
   return {model,           options,        std::move(class_names),
           std::move(mean), std::move(std), models::make_classifier(model, options)};
 }

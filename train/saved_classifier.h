@@ -13,9 +13,9 @@
 
 namespace pleat::train {
 
-/// A network of models/make_classifier.h with all that is needed to use it on a picture.
+/// A network of models/make_classifier.h, or of an ONNX file, with all that is needed to use it on a picture.
 struct Classifier {
-  std::string model;  ///< its name there
+  std::string model;  ///< its name there, or the file
   models::ClassifierOptions options;
   std::vector<std::string> class_names;  ///< in the order of the results
   std::vector<double> mean, std;         ///< of the channels, as shares of 255: for data::normalize
@@ -25,7 +25,9 @@ struct Classifier {
   data::Transform normalization() const { return data::normalize(mean, std); }
 };
 
-/// Makes the network. Throws ValueError for an unknown model, and unless there is a name for each
+/// Makes the network. A model "net.onnx" is the network of that file (onnx/import.h), whose last linear layer
+/// becomes a new one where it has another number of classes; the file is needed again where the classifier is
+/// read. Throws ValueError for an unknown model, and unless there is a name for each
 /// class and mean and std for each channel.
 Classifier make_classifier(const std::string& model, models::ClassifierOptions options,
                            std::vector<std::string> class_names, std::vector<double> mean,

@@ -71,6 +71,12 @@ void add_cifar_options(CLI::App& app, CifarSettings& s) {
       "--tta", s.tta,
       "Test-time augmentation: --evaluate, --predict and --export-onnx take the mean over each picture "
       "and its mirror image");
+  app.add_option(
+         "--from", s.from,
+         "Train the network of this ONNX file on, in place of --model; its last layer becomes a new one "
+         "where the number of classes differs")
+      ->check(not_empty())
+      ->check(CLI::ExistingFile);
   app.add_option("--start-from", s.start_from,
                  "Begin with these weights where names and shapes fit, and say which did (fine-tuning)")
       ->check(not_empty())
@@ -82,6 +88,7 @@ void add_cifar_options(CLI::App& app, CifarSettings& s) {
       ->capture_default_str();
   app.add_option("--model", s.model, "Network")
       ->check(CLI::IsMember(pleat::models::classifier_names()))
+      ->excludes("--from")
       ->capture_default_str();
   app.add_option("--epochs", s.epochs, "Times through the training images")
       ->transform(whole_number(1, most_epochs))

@@ -18,6 +18,7 @@ struct CifarSettings {
   std::string export_onnx;           ///< the ONNX file to write instead of training; empty: none
   bool tta = false;                  ///< average over versions of each picture when it is classified
   bool find_lr = false;              ///< look for a learning rate instead of training
+  std::string from;                  ///< an ONNX file, whose network is trained on; empty: none
   std::string start_from;            ///< weights to begin with where they fit; empty: none
 
   std::string data;         ///< empty: a synthetic set

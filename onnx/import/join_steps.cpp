@@ -37,14 +37,27 @@ bool is_mask_of(const Tensor& mask, const Tensor& query, int64_t keys) {
   return true;
 }
 
+/// Whether a mask lets query i take the keys 0 ... i, and no other.
+bool is_causal(const Tensor& mask) {
+  if (mask.rank() < 2 || mask.numel() != mask.size(-1) * mask.size(-2) || !is_floating(mask.dtype()))
+    return false;
+  const std::vector<double> numbers = mask.to_vector<double>();
+  const auto keys = static_cast<std::size_t>(mask.size(-1));
+  for (std::size_t i = 0; i < numbers.size(); ++i)
+    if (i % keys <= i / keys ? numbers[i] != 0 : numbers[i] > -1e30) return false;
+  return true;
+}
+
 /// softmax(A B scale + mask) V, A [..., L, E], B [..., E, S] and V [..., S, Ev]. A query whose scores are all
 /// -infinity gives 0, as in attention, where ONNX's Softmax has NaN.
 NodeResults attention(NodeCall& n) {
   const Tensor &a = n.x(0), &b = n.x(1), &v = n.x(2), &mask = n.x_or_none(3);
+  const bool causal = n.flag("is_causal") && mask.size(-1) == b.size(-1) && mask.size(-2) == a.size(-2);
   const double scale = n.has(4) ? n.number(4) : 1;
   const bool batched = a.rank() >= 3 && b.rank() == a.rank() && v.rank() == a.rank();
   if (batched && is_floating(a.dtype()) && (!mask.defined() || is_mask_of(mask, a, b.size(-1))))
-    return scaled_dot_product_attention(a, transpose(b, -1, -2), v, {.mask = mask, .scale = scale});
+    return scaled_dot_product_attention(
+        a, transpose(b, -1, -2), v, {.mask = causal ? Tensor() : mask, .is_causal = causal, .scale = scale});
   Tensor scores = matmul(a, b) * scale;
   if (mask.defined()) scores = scores + mask;
   return matmul(softmax(scores, -1), v);
@@ -115,10 +128,10 @@ class Joiner {
 
   /// Makes a step the whole of it; the others go.
   bool become(Step& step, const char* op, const Operator& run, std::vector<int> inputs,
-              std::initializer_list<Step*> others) {
+              std::initializer_list<Step*> others, NodeAttributes attributes = {}) {
     auto node = std::make_shared<Node>(*step.node);
     node->op = op;
-    node->attributes.clear();
+    node->attributes = std::move(attributes);
     step.node = std::move(node);
     step.op = &run;
     step.inputs = std::move(inputs);
@@ -240,9 +253,11 @@ class Joiner {
         mask = sum->inputs[1 - side];
       }
     if (scores == nullptr) return false;
+    const auto known = known_.find(mask);
+    const bool causal = known != known_.end() && known->second.defined() && is_causal(known->second);
     return become(values, "Attention", attention_operator,
                   {scores->inputs[0], scores->inputs[1], values.inputs[1], mask, scale},
-                  {softmax, scores, sum, scaled});
+                  {softmax, scores, sum, scaled}, {{"is_causal", causal}});
   }
 
   std::vector<Step>& steps_;
