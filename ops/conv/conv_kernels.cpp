@@ -215,15 +215,11 @@ ConvCall checked_call(ConvPass pass, const ConvOperand& input, const ConvOperand
 }  // namespace
 
 ConvCall forward_call(const Tensor& x, const Tensor& w, const Tensor& bias, const ConvOptions& options) {
-  ConvCall call = forward_call(ConvOperand("input", x), w, bias, options);
-  call.x = x;
-  return call;
-}
-ConvCall forward_call(const ConvOperand& x, const Tensor& w, const Tensor& bias, const ConvOptions& options) {
   std::optional<ConvOperand> added;
   if (bias.defined()) added.emplace("bias", bias);
-  ConvCall call =
-      checked_call(ConvPass::forward, x, {"weight", w}, options, nullptr, added ? &*added : nullptr);
+  ConvCall call = checked_call(ConvPass::forward, {"input", x}, {"weight", w}, options, nullptr,
+                               added ? &*added : nullptr);
+  call.x = x;
   call.w = w;
   call.bias = bias;
   return call;

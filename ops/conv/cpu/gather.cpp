@@ -77,7 +77,8 @@ Gather forward_gather(const ConvProblem& problem) {
           {forward_dim(p, 0), forward_dim(p, 1), forward_dim(p, 2)}};
 }
 
-std::vector<Gather> backward_input_gathers(const ConvProblem& problem) {
+std::vector<Gather> gathers_of(const ConvProblem& problem, ConvPass pass) {
+  if (pass != ConvPass::backward_input) return {forward_gather(problem)};
   const ConvProblem p = joined_pixels(problem);
   std::vector<Gather> gathers;
   for (const GatherDim& depth : backward_dims(p, 0))

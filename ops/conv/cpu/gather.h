@@ -11,6 +11,7 @@
 #include "pleat/core/base/checked_math.h"
 #include "pleat/core/base/small_vector.h"
 #include "pleat/core/tensor/shared_blocks.h"
+#include "pleat/ops/conv/implementation.h"
 #include "pleat/ops/conv/nhwc.h"
 #include "pleat/ops/conv/problem.h"
 
@@ -106,10 +107,10 @@ constexpr bool is_crowded(int64_t distance) {
 /// y from x.
 Gather forward_gather(const ConvProblem& problem);
 
-/// dx from dy: one gather for each class of input pixels. Classes that no tap reaches have no taps: their dx
-/// is 0.
-std::vector<Gather> backward_input_gathers(const ConvProblem& problem);
-/// The first of them alone: there are as many as strides have steps.
+/// Of backward_input, dx from dy: one gather for each class of input pixels. Classes that no tap reaches have
+/// no taps: their dx is 0. Of other passes the forward gather.
+std::vector<Gather> gathers_of(const ConvProblem& problem, ConvPass pass);
+/// The first of backward_input alone: there are as many as strides have steps.
 Gather first_backward_input_gather(const ConvProblem& problem);
 
 /// The kernel's taps in the order in which a gather reads them.
@@ -138,15 +139,18 @@ struct GatherWeights {
   }
 };
 
-/// Those of w [K, taps, C/g] for the forward gather, and for one of those of backward_input.
+/// Those of w [K, taps, C/g] for one of the gathers of a pass.
 template <class T>
-GatherWeights<T> forward_weights(const Gather& gather, const ConvProblem& p, const T* w,
-                                 SharedBlocks* shared = nullptr) {
-  return {w, kernel_taps(gather, p.kernel), p.group_in(), 1, p.depth(), p.group_out() * p.depth(), shared};
-}
-template <class T>
-GatherWeights<T> backward_input_weights(const Gather& gather, const ConvProblem& p, const T* w) {
-  return {w, kernel_taps(gather, p.kernel), p.group_in(), p.depth(), 1, p.group_out() * p.depth()};
+GatherWeights<T> gather_weights(const Gather& gather, const ConvProblem& p, ConvPass pass, const T* w,
+                                SharedBlocks* shared = nullptr) {
+  const bool forward = pass == ConvPass::forward;
+  return {w,
+          kernel_taps(gather, p.kernel),
+          p.group_in(),
+          forward ? 1 : p.depth(),
+          forward ? p.depth() : 1,
+          p.group_out() * p.depth(),
+          shared};
 }
 
 /// A stretch of consecutive source elements that a pixel reads, relative to its base.
