@@ -292,17 +292,18 @@ class Plan::Builder {
     plan_.choices_.push_back(conv->choice());
     add(fused.text + where + ": " + std::string(conv->implementation()), {fused.input, fused.addend},
         {fused.output},
-        [conv, x = fused.input, addend = fused.addend, activation = fused.activation,
+        [conv, x = fused.input, addend = fused.addend, activation = fused.activation, limits = fused.limits,
          y = fused.output](std::vector<Tensor>& values) {
-          values[at(y)] = conv->run(values[at(x)], finish_of(values, addend, activation));
+          values[at(y)] = conv->run(values[at(x)], finish_of(values, addend, activation, limits));
         });
   }
 
   void add_linear(const Fused& fused, const std::string& where) {
     add(fused.text + where, {fused.input, fused.addend}, {fused.output},
         [linear = packed(fused.weight, fused.bias), x = fused.input, addend = fused.addend,
-         activation = fused.activation, y = fused.output](std::vector<Tensor>& values) {
-          values[at(y)] = linear->run(values[at(x)], finish_of(values, addend, activation));
+         activation = fused.activation, limits = fused.limits,
+         y = fused.output](std::vector<Tensor>& values) {
+          values[at(y)] = linear->run(values[at(x)], finish_of(values, addend, activation, limits));
         });
   }
 
@@ -343,10 +344,10 @@ class Plan::Builder {
   }
 
   static ops::ResultFinish finish_of(const std::vector<Tensor>& values, int addend,
-                                     const LinearActivationPtr& activation) {
-    ops::ResultFinish finish;
+                                     const LinearActivationPtr& activation, const Bounds& limits) {
+    ops::ResultFinish finish{.bounds = limits};
     if (addend >= 0) finish.addend = values[at(addend)];
-    if (activation != nullptr) finish.f = &activation->function();
+    if (activation != nullptr && !limits.any()) finish.f = &activation->function();
     return finish;
   }
 

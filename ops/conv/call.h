@@ -54,6 +54,8 @@ struct ConvOperands {
   Tensor weight(const Tensor& t, SharedBlocks& shared) const;
   Tensor output(const Tensor& t) const;
   Tensor bias(const Tensor& t) const;
+  /// In its own sizes, dense.
+  Tensor laid_out(const Tensor& t) const;
   /// A result to be written, in the shape of the given problem.
   Tensor make(const Shape& shape) const;
 

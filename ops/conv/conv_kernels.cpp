@@ -77,10 +77,10 @@ ConvOperands::ConvOperands(const ConvProblem& given, const ConvImplementation& i
     : problem(solved_problem(given, implementation)),
       layout(implementation.layout(given)),
       format(written_format(given, layout)) {}
+Tensor ConvOperands::laid_out(const Tensor& t) const { return to_format(cast(t, problem.dtype), format); }
 Tensor ConvOperands::operand(const Tensor& t, const Shape& reduced) const {
-  const Tensor typed = cast(t, problem.dtype);
-  if (layout == ConvLayout::strided) return five_dims(typed);
-  return with_sizes(to_format(typed, format), reduced, format);
+  if (layout == ConvLayout::strided) return five_dims(cast(t, problem.dtype));
+  return with_sizes(laid_out(t), reduced, format);
 }
 Tensor ConvOperands::input(const Tensor& t) const {
   return operand(t, shape5(problem.batch, problem.in_channels, problem.input));

@@ -90,16 +90,14 @@ Tensor FrozenConv::Way::run(const Tensor& x, const ResultFinish& finish, const C
     own.addend = empty_like(result);
     copy_into(own.addend, finish.addend);
   }
-  const Tensor input = forward ? as.input(x) : as.output(x),
-               y = forward ? as.output(result) : as.input(result);
   if (prepared != nullptr) {
-    prepared->run(input, bias, y, own);
+    prepared->run(as.laid_out(x), bias, result, own);
     return result;
   }
   if (forward) {
-    implementation->forward(as.problem, input, weight, bias, y);
+    implementation->forward(as.problem, as.input(x), weight, bias, as.output(result));
   } else {
-    implementation->backward_input(as.problem, input, weight, y);
+    implementation->backward_input(as.problem, as.output(x), weight, as.input(result));
     if (bias.defined()) result = result + bias;
   }
   if (as.problem.dtype == float64)

@@ -39,7 +39,8 @@ class PreparedConv {
  public:
   virtual ~PreparedConv() = default;
   /// y from x and bias (undefined: none), as in ConvImplementation::forward, then finished; or, of
-  /// backward_input, dx as y from dy as x. Threads may call it at once.
+  /// backward_input, dx as y from dy as x. They lie as the problem says, in any sizes. Threads may call it at
+  /// once.
   virtual void run(const Tensor& x, const Tensor& bias, const Tensor& y,
                    const ResultFinish& finish) const = 0;
 };

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstring>
+#include <memory>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -172,9 +173,6 @@ struct GatherPixels {
   std::vector<Group> groups;
 };
 
-/// This thread's, for the piece that it computes.
-GatherPixels& listed_pixels();
-
 /// Pieces of a gather: some images, or one image's band of lines at one depth, or a part of one line. What a
 /// piece reads of the source is copied into a buffer; what no tap reads is left out.
 class GatherPieces {
@@ -210,6 +208,10 @@ class GatherPieces {
   /// Lists the pixels of piece `index`. Their runs, of `channels` for each tap, leave out the taps that would
   /// read padding alone.
   void list(int64_t index, int64_t channels, GatherPixels& pixels) const;
+  /// The same in a list of this thread's, which the next call overwrites, or in one that is kept.
+  const GatherPixels& listed(int64_t index, int64_t channels) const;
+  /// Keeps the lists of all pieces, if they are short: of tasks that are run many times.
+  void keep_lists(int64_t channels);
   /// Lists those of the pixels `first` to `end` of piece `index`, in the order of for_sums, for which the
   /// taps from `tap` on, of all taps by rising offset, read inside the source: one, or those of a line that
   /// are left with it, of which some may lie in its padding. Where these are all, returns true and lists
@@ -262,7 +264,9 @@ class GatherPieces {
   Spatial pitch_{};  ///< of elements
   Spatial step_{};   ///< of output pixels
   SmallVector<int64_t, 8> tap_at_[3];
-  int64_t image_pixels_ = 0;  ///< of one image
+  int64_t image_pixels_ = 0;                               ///< of one image
+  std::shared_ptr<const std::vector<GatherPixels>> kept_;  ///< of the pieces, for runs of `kept_channels_`
+  int64_t kept_channels_ = 0;
 };
 
 /// Copies a pixel's channels, by vectors, of which the last may be copied twice: that costs less than a call.
