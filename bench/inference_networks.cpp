@@ -9,6 +9,7 @@
 #include "pleat/models/char_transformer.h"
 #include "pleat/models/conv_norm.h"
 #include "pleat/models/convnext.h"
+#include "pleat/models/dcgan.h"
 #include "pleat/models/make_classifier.h"
 #include "pleat/models/mobilenet.h"
 #include "pleat/models/unet.h"
@@ -292,6 +293,7 @@ const std::map<std::string, Row>& rows() {
   static const auto& all = *new std::map<std::string, Row>{
       {"char_transformer", {[] { return shared(models::CharTransformer{}); }, {64}}},
       {"convnext_atto", {[] { return shared(models::convnext_atto({.num_classes = 1000})); }, {3, 64, 64}}},
+      {"dcgan", {[] { return shared(models::dcgan_generator()); }, {100, 1, 1}}},
       {"densenet", {[] { return shared(densenet()); }, {3, 32, 32}}},
       {"efficientnet_b0", {[] { return shared(efficientnet_b0()); }, {3, 64, 64}}},
       {"gru", {[] { return shared(LastOutput<nn::GRU>{}); }, {32, 64}}},

@@ -115,9 +115,18 @@ class Plan::Builder {
   static bool folds(const Tensor& t) { return t.dtype() == float32 || t.dtype() == float64; }
   /// Whether a step of its own computes the call, which then finishes its result.
   bool is_frozen(const Fused& fused) const {
-    const bool has_batch =
-        fused.call->function != "conv" || example(fused.input).rank() == fused.weight.rank();
-    return fused.weight.device().is_cpu() && has_batch && fused.call->function != "conv_transpose";
+    return fused.weight.device().is_cpu() && (!is_conv(fused) || conv_of(fused));
+  }
+  static bool is_transposed(const Fused& fused) { return fused.call->function == "conv_transpose"; }
+  static bool is_conv(const Fused& fused) { return fused.call->function == "conv" || is_transposed(fused); }
+  /// A step that is a convolution, transposed or not; nothing where it is not one of a batch alone.
+  std::optional<ops::ConvCall> conv_of(const Fused& fused) const {
+    const Tensor& x = example(fused.input);
+    const Options o(trace_, *fused.call);
+    if (x.rank() != fused.weight.rank()) return std::nullopt;
+    if (is_transposed(fused))
+      return ops::transposed_call(x, fused.weight, fused.bias, conv_transpose_options(o));
+    return ops::forward_call(x, fused.weight, fused.bias, conv_options(o));
   }
 
   /// A call as a convolution or product of known weights, if it is one.
@@ -199,7 +208,8 @@ class Plan::Builder {
 
   /// Why a step is left in float32 where others compute in int8.
   const char* refusal(const Fused& fused) const {
-    return is_frozen(fused) ? quantizer_->refusal(fused.input, fused.weight) : "of this kind";
+    return is_frozen(fused) && !is_transposed(fused) ? quantizer_->refusal(fused.input, fused.weight)
+                                                     : "of this kind";
   }
   ConvOptions options_of(const Fused& fused) const {
     const Call& call = *fused.call;
@@ -231,7 +241,7 @@ class Plan::Builder {
       if (!is_frozen(*fused))
         add_call(call, {fused->input, constant(fused->weight), constant(fused->bias)}, {fused->output},
                  fused->text + where);
-      else if (call.function == "conv")
+      else if (is_conv(*fused))
         add_conv(*fused, where);
       else
         add_linear(*fused, where);
@@ -275,23 +285,25 @@ class Plan::Builder {
   }
 
   void add_conv(const Fused& fused, const std::string& where) {
-    const auto conv = std::make_shared<const ops::FrozenConv>(
-        example(fused.input).shape(), own(fused.weight), own(fused.bias),
-        conv_options(Options(trace_, *fused.call)), next_choice(), shared_);
+    ops::ConvCall call = *conv_of(fused);
+    call.w = own(call.w);
+    call.bias = own(call.bias);
+    const auto conv = std::make_shared<const ops::FrozenConv>(std::move(call), next_choice(), shared_);
     plan_.choices_.push_back(conv->choice());
     add(fused.text + where + ": " + std::string(conv->implementation()), {fused.input, fused.addend},
         {fused.output},
-        [conv, x = fused.input, addend = fused.addend, activation = fused.activation,
+        [conv, x = fused.input, addend = fused.addend, activation = fused.activation, limits = fused.limits,
          y = fused.output](std::vector<Tensor>& values) {
-          values[at(y)] = conv->run(values[at(x)], finish_of(values, addend, activation));
+          values[at(y)] = conv->run(values[at(x)], finish_of(values, addend, activation, limits));
         });
   }
 
   void add_linear(const Fused& fused, const std::string& where) {
     add(fused.text + where, {fused.input, fused.addend}, {fused.output},
         [linear = packed(fused.weight, fused.bias), x = fused.input, addend = fused.addend,
-         activation = fused.activation, y = fused.output](std::vector<Tensor>& values) {
-          values[at(y)] = linear->run(values[at(x)], finish_of(values, addend, activation));
+         activation = fused.activation, limits = fused.limits,
+         y = fused.output](std::vector<Tensor>& values) {
+          values[at(y)] = linear->run(values[at(x)], finish_of(values, addend, activation, limits));
         });
   }
 
@@ -332,10 +344,10 @@ class Plan::Builder {
   }
 
   static ops::ResultFinish finish_of(const std::vector<Tensor>& values, int addend,
-                                     const LinearActivationPtr& activation) {
-    ops::ResultFinish finish;
+                                     const LinearActivationPtr& activation, const Bounds& limits) {
+    ops::ResultFinish finish{.bounds = limits};
     if (addend >= 0) finish.addend = values[at(addend)];
-    if (activation != nullptr) finish.f = &activation->function();
+    if (activation != nullptr && !limits.any()) finish.f = &activation->function();
     return finish;
   }
 

@@ -282,12 +282,9 @@ Run conv_run(const Options& o) {
 Run conv_transpose_run(const Options& o) {
   using Conv = Tensor (*)(const Tensor&, const Tensor&, const Tensor&, const ConvTransposeOptions&);
   const auto f = by_rank<Conv>(o, conv_transpose1d, conv_transpose2d, conv_transpose3d);
-  const ConvTransposeOptions options{.stride = o.integers("stride"),
-                                     .padding = padding_of(o),
-                                     .output_padding = o.integers("output_padding"),
-                                     .dilation = o.integers("dilation"),
-                                     .groups = o.integer("groups")};
-  return run([f, options](const Tensor& x, const Tensor& w, const Tensor& b) { return f(x, w, b, options); });
+  return run([f, options = conv_transpose_options(o)](const Tensor& x, const Tensor& w, const Tensor& b) {
+    return f(x, w, b, options);
+  });
 }
 
 /// x, weight, bias, running mean and variance, residual.
@@ -679,6 +676,13 @@ std::vector<int64_t> Options::integers(std::string_view name) const {
 ConvOptions conv_options(const Options& o) {
   return {.stride = o.integers("stride"),
           .padding = padding_of(o),
+          .dilation = o.integers("dilation"),
+          .groups = o.integer("groups")};
+}
+ConvTransposeOptions conv_transpose_options(const Options& o) {
+  return {.stride = o.integers("stride"),
+          .padding = padding_of(o),
+          .output_padding = o.integers("output_padding"),
           .dilation = o.integers("dilation"),
           .groups = o.integer("groups")};
 }

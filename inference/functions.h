@@ -57,8 +57,9 @@ class Options {
   const onnx::Call& call_;
 };
 
-/// Of a convolution.
+/// Of a convolution, and of a transposed one.
 ConvOptions conv_options(const Options& options);
+ConvTransposeOptions conv_transpose_options(const Options& options);
 
 /// Throws ValueError where the function is not known, or cannot be called in this form.
 Run run_of(const onnx::Trace& trace, const onnx::Call& call);

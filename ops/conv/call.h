@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -31,12 +32,14 @@ struct ConvCall {
 };
 
 ConvCall forward_call(const Tensor& x, const Tensor& w, const Tensor& bias, const ConvOptions& options);
-/// Of an input that is yet to be made.
-ConvCall forward_call(const ConvOperand& x, const Tensor& w, const Tensor& bias, const ConvOptions& options);
 ConvCall backward_input_call(const Tensor& dy, const Tensor& w, const Shape& input_shape,
                              const ConvOptions& options);
 ConvCall backward_weight_call(const Tensor& dy, const Tensor& x, const Shape& weight_shape,
                               const ConvOptions& options);
+/// The backward_input that a transposed convolution of a batch is, to whose result its bias is added. Nothing
+/// where zeros surround that result. Throws as conv_transpose1d ... 3d.
+std::optional<ConvCall> transposed_call(const Tensor& x, const Tensor& w, const Tensor& bias,
+                                        const ConvTransposeOptions& options);
 
 /// The problem as an implementation sees it: in its type and layout, reduced where the layout allows.
 ConvProblem solved_problem(const ConvProblem& problem, const ConvImplementation& implementation);
@@ -51,6 +54,8 @@ struct ConvOperands {
   Tensor weight(const Tensor& t, SharedBlocks& shared) const;
   Tensor output(const Tensor& t) const;
   Tensor bias(const Tensor& t) const;
+  /// In its own sizes, dense.
+  Tensor laid_out(const Tensor& t) const;
   /// A result to be written, in the shape of the given problem.
   Tensor make(const Shape& shape) const;
 

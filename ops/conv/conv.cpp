@@ -210,7 +210,7 @@ FusedTensor batched_conv(const char* op, int64_t spatial_dims, const FusedTensor
 /// this shape, widened by zeros at the high sides.
 struct TransposedPlan {
   Shape shape;
-  Padding::List padding;
+  ConvOptions whose;            ///< the convolution's
   std::vector<int64_t> widths;  ///< as `pad` takes them: the last dimension first
   bool widens = false;
 };
@@ -218,7 +218,7 @@ struct TransposedPlan {
 /// Output padding moves the high edge outwards, which takes padding away; where none is left, no window
 /// reaches.
 TransposedPlan plan_transposed(const char* op, int64_t spatial_dims, const Tensor& x, const Tensor& weight,
-                               const ConvTransposeOptions& options) {
+                               const Tensor& bias, const ConvTransposeOptions& options) {
   const auto stride = options.stride.expand(spatial_dims, op, "stride");
   const auto dilation = options.dilation.expand(spatial_dims, op, "dilation");
   const auto extra = options.output_padding.expand(spatial_dims, op, "output_padding");
@@ -244,15 +244,20 @@ TransposedPlan plan_transposed(const char* op, int64_t spatial_dims, const Tenso
                       dilation[d]);
   }
   TransposedPlan plan;
-  plan.padding = ops::resolve_padding(op, options.padding, kernel, stride, dilation);
-  plan.shape = {x.size(0), checked_multiply(weight.size(1), options.groups, op)};
+  Padding::List padding = ops::resolve_padding(op, options.padding, kernel, stride, dilation);
+  const int64_t channels = checked_multiply(weight.size(1), options.groups, op);
+  check<ShapeError>(!bias.defined() || bias.shape() == Shape{channels}, "{}: bias needs shape [{}], got {}",
+                    op, channels, [&] { return bias.defined() ? bias.describe() : ""; });
+  plan.shape = {x.size(0), channels};
   for (std::size_t d = 0; d < kernel.size(); ++d) {
-    auto& [low, high] = plan.padding[d];
+    auto& [low, high] = padding[d];
     const int64_t spread = checked_multiply(x.shape()[d + 2] - 1, stride[d], op);
     const int64_t reach = checked_multiply(dilation[d], kernel[d] - 1, op);
-    const int64_t zeros = std::max<int64_t>(extra[d] - high, 0);
+    // Of the elements that no window reaches, a convolution has up to stride - 1 behind its last window.
+    const int64_t unreached = std::max<int64_t>(extra[d] - high, 0);
+    const int64_t behind = unreached < stride[d] ? unreached : 0, zeros = unreached - behind;
     high = std::max<int64_t>(high - extra[d], 0);
-    const int64_t full = checked_add(checked_add(spread, reach, op), 1, op);
+    const int64_t full = checked_add(checked_add(spread, reach, op), 1 + behind, op);
     const int64_t size = checked_subtract(checked_subtract(full, low, op), high, op);
     check<ShapeError>(size + zeros >= 1, "{}: the output would have size {} in spatial dimension {}{}", op,
                       size + zeros, d, tensors);
@@ -264,6 +269,13 @@ TransposedPlan plan_transposed(const char* op, int64_t spatial_dims, const Tenso
     plan.widths.insert(plan.widths.begin(), {is_cut ? -1 : 0, added});
     plan.widens = plan.widens || added > 0;
   }
+  plan.whose = {.stride = options.stride,
+                .padding = Padding(padding),
+                .dilation = options.dilation,
+                .groups = options.groups,
+                .implementation = options.implementation,
+                .format = options.format,
+                .precision = options.precision};
   return plan;
 }
 
@@ -282,31 +294,35 @@ Tensor transposed_conv(const char* op, int64_t spatial_dims, const Tensor& input
   });
   const auto [x, weight, bias] = typed(input, filters, shifts, options.format);
   ops::check_one_type(op, "input", x, "weight", weight);
-  const TransposedPlan plan = plan_transposed(op, spatial_dims, x, weight, options);
-  const int64_t channels = plan.shape[1];
-  check<ShapeError>(!bias.defined() || bias.shape() == Shape{channels}, "{}: bias needs shape [{}], got {}",
-                    op, channels, [&] { return bias.defined() ? bias.describe() : ""; });
-  const ConvOptions whose{.stride = options.stride,
-                          .padding = Padding(plan.padding),
-                          .dilation = options.dilation,
-                          .groups = options.groups,
-                          .implementation = options.implementation,
-                          .format = options.format,
-                          .precision = options.precision};
+  const TransposedPlan plan = plan_transposed(op, spatial_dims, x, weight, bias, options);
   const auto [dy, w] = laid_out(x, weight, [&, &image = x, &kernel = weight] {
-    return ops::backward_input_call(image, kernel, plan.shape, whose);
+    return ops::backward_input_call(image, kernel, plan.shape, plan.whose);
   });
-  Tensor y = backward_input(dy, w, plan.shape, whose);
+  Tensor y = backward_input(dy, w, plan.shape, plan.whose);
   if (plan.widens) y = pad(y, plan.widths);
   if (bias.defined()) {
     Shape kept(y.shape().size(), 1);
-    kept[1] = channels;
+    kept[1] = plan.shape[1];
     y = y + reshape(bias, kept);
   }
   return call.gives(y);
 }
 
 }  // namespace
+
+std::optional<ops::ConvCall> ops::transposed_call(const Tensor& x, const Tensor& w, const Tensor& bias,
+                                                  const ConvTransposeOptions& options) {
+  constexpr std::array names{"conv_transpose1d", "conv_transpose2d", "conv_transpose3d"};
+  (void)conv_name(w.shape());
+  const int64_t dims = w.rank() - 2;
+  const char* op = names[static_cast<std::size_t>(dims - 1)];
+  const TransposedPlan plan = plan_transposed(op, dims, x, w, bias, options);
+  if (plan.widens) return std::nullopt;
+  ConvCall call = backward_input_call(x, w, plan.shape, plan.whose);
+  call.op = op;
+  call.bias = bias;
+  return call;
+}
 
 Tensor conv1d(const Tensor& x, const Tensor& weight, const Tensor& bias, const ConvOptions& options) {
   return batched_conv("conv1d", 1, {x}, weight, bias, options).x;

@@ -77,10 +77,10 @@ ConvOperands::ConvOperands(const ConvProblem& given, const ConvImplementation& i
     : problem(solved_problem(given, implementation)),
       layout(implementation.layout(given)),
       format(written_format(given, layout)) {}
+Tensor ConvOperands::laid_out(const Tensor& t) const { return to_format(cast(t, problem.dtype), format); }
 Tensor ConvOperands::operand(const Tensor& t, const Shape& reduced) const {
-  const Tensor typed = cast(t, problem.dtype);
-  if (layout == ConvLayout::strided) return five_dims(typed);
-  return with_sizes(to_format(typed, format), reduced, format);
+  if (layout == ConvLayout::strided) return five_dims(cast(t, problem.dtype));
+  return with_sizes(laid_out(t), reduced, format);
 }
 Tensor ConvOperands::input(const Tensor& t) const {
   return operand(t, shape5(problem.batch, problem.in_channels, problem.input));
@@ -215,15 +215,11 @@ ConvCall checked_call(ConvPass pass, const ConvOperand& input, const ConvOperand
 }  // namespace
 
 ConvCall forward_call(const Tensor& x, const Tensor& w, const Tensor& bias, const ConvOptions& options) {
-  ConvCall call = forward_call(ConvOperand("input", x), w, bias, options);
-  call.x = x;
-  return call;
-}
-ConvCall forward_call(const ConvOperand& x, const Tensor& w, const Tensor& bias, const ConvOptions& options) {
   std::optional<ConvOperand> added;
   if (bias.defined()) added.emplace("bias", bias);
-  ConvCall call =
-      checked_call(ConvPass::forward, x, {"weight", w}, options, nullptr, added ? &*added : nullptr);
+  ConvCall call = checked_call(ConvPass::forward, {"input", x}, {"weight", w}, options, nullptr,
+                               added ? &*added : nullptr);
+  call.x = x;
   call.w = w;
   call.bias = bias;
   return call;

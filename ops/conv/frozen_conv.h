@@ -12,8 +12,8 @@
 
 namespace pleat::ops {
 
-/// A convolution whose weights no longer change, of inputs of one shape: chosen and laid out once, to be
-/// run many times, off the tape, by several threads at once.
+/// A convolution, or a transposed one, whose weights no longer change, of inputs of one shape: chosen and
+/// laid out once, to be run many times, off the tape, by several threads at once.
 class FrozenConv {
  public:
   struct Choice {
@@ -21,11 +21,9 @@ class FrozenConv {
     bool alone = false;          ///< in the calling thread: there is too little to share
   };
 
-  /// Of inputs in this shape, with a batch, of the weight's type and on its device. Without a choice all
-  /// implementations that could be the fastest are timed on noise. Weights are of `shared`. Throws as conv1d
-  /// ... 3d.
-  FrozenConv(const Shape& input, const Tensor& weight, const Tensor& bias, const ConvOptions& options,
-             const std::optional<Choice>& choice, SharedBlocks& shared);
+  /// Of a forward_call or transposed_call, of whose input the elements are not read. Without a choice all
+  /// implementations that could be the fastest are timed on noise. Weights are of `shared`.
+  FrozenConv(ConvCall call, const std::optional<Choice>& choice, SharedBlocks& shared);
 
   /// f(conv(x) + addend), a new tensor. The addend lies as the result does, or is converted.
   Tensor run(const Tensor& x, const ResultFinish& finish) const;
@@ -40,9 +38,10 @@ class FrozenConv {
     Way(const ConvCall& call, const Choice& chosen, SharedBlocks& shared);
     Tensor run(const Tensor& x, const ResultFinish& finish, const ConvProblem& problem) const;
 
+    ConvPass pass;
     std::shared_ptr<const ConvImplementation> implementation;
     ConvOperands as;
-    Tensor weight, bias;
+    Tensor weight, bias;  ///< a bias [K, 1, ...] where a transposed convolution is not prepared
     std::shared_ptr<const PreparedConv> prepared;  ///< null: there is nothing to prepare
     Choice choice;
   };

@@ -34,12 +34,13 @@ inline ConvLayout requested_layout(const ConvProblem& problem) {
   return problem.wanted_format() == MemoryFormat::contiguous ? ConvLayout::nchw : ConvLayout::nhwc;
 }
 
-/// Forward passes of a problem with certain weights: what these alone decide is done once.
+/// Passes of a problem with certain weights, forward or backward_input: what these alone decide is done once.
 class PreparedConv {
  public:
   virtual ~PreparedConv() = default;
-  /// y from x and bias (undefined: none), as in ConvImplementation::forward, then finished. Threads may call
-  /// it at once.
+  /// y from x and bias (undefined: none), as in ConvImplementation::forward, then finished; or, of
+  /// backward_input, dx as y from dy as x. They lie as the problem says, in any sizes. Threads may call it at
+  /// once.
   virtual void run(const Tensor& x, const Tensor& bias, const Tensor& y,
                    const ResultFinish& finish) const = 0;
 };
@@ -78,8 +79,8 @@ class ConvImplementation : public Implementation<ConvProblem, ConvPass> {
     return false;
   }
   /// Holds w, and lives no longer than the implementation; what is made of w is one of `shared`. Null: it has
-  /// no more to do in advance than `forward`.
-  virtual std::unique_ptr<PreparedConv> prepare(const ConvProblem&, const Tensor& /*w*/,
+  /// nothing to do in advance.
+  virtual std::unique_ptr<PreparedConv> prepare(const ConvProblem&, ConvPass, const Tensor& /*w*/,
                                                 SharedBlocks& /*shared*/) const {
     return nullptr;
   }

@@ -70,10 +70,10 @@ struct Pixel {
   }
 };
 
-/// Memory for elements that a pass needs meanwhile, not initialised.
+/// Memory for elements that a pass needs meanwhile, not initialised; null for none.
 template <class T>
 std::shared_ptr<std::byte> scratch(int64_t elements) {
-  return allocate(elements * static_cast<int64_t>(sizeof(T)));
+  return elements == 0 ? nullptr : allocate(elements * static_cast<int64_t>(sizeof(T)));
 }
 
 template <class T>

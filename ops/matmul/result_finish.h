@@ -5,13 +5,16 @@
 
 #include "pleat/core/tensor/tensor.h"
 #include "pleat/ops/matmul/kernels.h"
+#include "pleat/ops/spatial/limit.h"
 
 namespace pleat::ops {
 
-/// What becomes of the result y of a convolution or product while it is in a cache: f(y + addend).
+/// What becomes of the result y of a convolution or product while it is in a cache: f(y + addend), within the
+/// bounds.
 struct ResultFinish {
   Tensor addend = {};                  ///< as y lies; undefined: none
   const ElementFunction* f = nullptr;  ///< null: none
+  Bounds bounds = {};                  ///< unlike f they take no call for each row
 };
 
 /// The same as kernels see it.
@@ -19,18 +22,25 @@ template <class T>
 struct RowFinish {
   const T* addend = nullptr;
   const ElementFunction* f = nullptr;
+  Limit<T> limit = {};
+  bool limits = false;
 
   RowFinish() = default;
   explicit RowFinish(const ResultFinish& finish)
-      : addend(finish.addend.defined() ? finish.addend.data<T>() : nullptr), f(finish.f) {}
+      : addend(finish.addend.defined() ? finish.addend.data<T>() : nullptr),
+        f(finish.f),
+        limit(finish.bounds),
+        limits(finish.bounds.any()) {}
 
-  explicit operator bool() const { return addend != nullptr || f != nullptr; }
+  explicit operator bool() const { return addend != nullptr || f != nullptr || limits; }
 
   /// Of n neighbours, which have the place `at` in y, wherever they lie now.
   void run(T* values, int64_t at, int64_t n) const {
     if (addend != nullptr)
       for (int64_t i = 0; i < n; ++i) values[i] += addend[at + i];
     if (f != nullptr) f->run(values, values, n);
+    if (limits)
+      for (int64_t i = 0; i < n; ++i) values[i] = limit.limited(values[i]);
   }
 };
 

@@ -53,9 +53,7 @@ class DirectConv : public ConvImplementation {
     if (pass == ConvPass::backward_weight) return direct_weight_workspace(p);
     GatherMemory all{0, 0};
     by_type(p, [&]<class T>(Type<T>) {
-      const auto gathers =
-          pass == ConvPass::forward ? std::vector{forward_gather(p)} : backward_input_gathers(p);
-      for (const Gather& gather : gathers) {
+      for (const Gather& gather : gathers_of(p, pass)) {
         if (gather.taps() == 0) continue;
         const GatherMemory memory = kernel_for<T>(gather).memory(gather);
         all.weights += memory.weights;
@@ -67,41 +65,39 @@ class DirectConv : public ConvImplementation {
 
   void forward(const ConvProblem& p, const Tensor& x, const Tensor& w, const Tensor& bias,
                const Tensor& y) const override {
-    by_type(p, [&]<class T>(Type<T>) { run_forward<T>(p, x, w, bias, y, nullptr); });
+    by_type(p, [&]<class T>(Type<T>) { Pass<T>(p, ConvPass::forward, w).run(x, bias, y, Completion<T>()); });
   }
   bool fused_forward(const ConvProblem& p, const Tensor& x, const Tensor& w, const Tensor& bias,
                      const Tensor& y, ConvFusion& fusion) const override {
     if (fusion.by != nullptr) return false;
     by_type(p, [&]<class T>(Type<T>) {
-      if (!kernel_for<T>(forward_gather(p)).makes_sums) return;
+      if (!makes_sums<T>(p, ConvPass::forward)) return;
       ChannelSums<T> sums;
-      run_forward<T>(p, x, w, bias, y, &sums);
+      Pass<T>(p, ConvPass::forward, w).run(x, bias, y, {.sums = &sums});
       fusion.moments = {std::move(sums.first), std::move(sums.second)};
     });
     return fusion.moments.has_value();
   }
 
-  std::unique_ptr<PreparedConv> prepare(const ConvProblem& p, const Tensor& w,
+  std::unique_ptr<PreparedConv> prepare(const ConvProblem& p, ConvPass pass, const Tensor& w,
                                         SharedBlocks& shared) const override {
     std::unique_ptr<PreparedConv> prepared;
-    by_type(p, [&]<class T>(Type<T>) { prepared = std::make_unique<Prepared<T>>(p, w, shared); });
+    by_type(p, [&]<class T>(Type<T>) { prepared = std::make_unique<Pass<T>>(p, pass, w, &shared); });
     return prepared;
   }
 
   void backward_input(const ConvProblem& p, const Tensor& dy, const Tensor& w,
                       const Tensor& dx) const override {
-    by_type(p, [&]<class T>(Type<T>) { run_backward_input<T>(p, dy, w, dx, nullptr); });
+    by_type(p, [&]<class T>(Type<T>) {
+      Pass<T>(p, ConvPass::backward_input, w).run(dy, {}, dx, Completion<T>());
+    });
   }
   bool fused_backward_input(const ConvProblem& p, const Tensor& dy, const Tensor& w, const Tensor& dx,
                             ConvFusion& fusion) const override {
     by_type(p, [&]<class T>(Type<T>) {
-      const auto gathers = backward_input_gathers(p);
-      const bool all_make_sums = std::all_of(gathers.begin(), gathers.end(), [](const Gather& gather) {
-        return gather.taps() == 0 || kernel_for<T>(gather).makes_sums;
-      });
-      if (!all_make_sums) return;
+      if (!makes_sums<T>(p, ConvPass::backward_input)) return;
       ChannelSums<T> sums(*fusion.by, fusion.x.data<T>());
-      run_backward_input<T>(p, dy, w, dx, &sums);
+      Pass<T>(p, ConvPass::backward_input, w).run(dy, {}, dx, {.sums = &sums});
       fusion.sums = {std::move(sums.first), std::move(sums.second)};
     });
     return fusion.sums.has_value();
@@ -124,71 +120,70 @@ class DirectConv : public ConvImplementation {
   }
 
   template <class T>
-  class Prepared : public PreparedConv {
+  static bool makes_sums(const ConvProblem& p, ConvPass pass) {
+    const auto gathers = gathers_of(p, pass);
+    return std::all_of(gathers.begin(), gathers.end(), [](const Gather& gather) {
+      return gather.taps() == 0 || kernel_for<T>(gather).makes_sums;
+    });
+  }
+
+  /// The gathers of a pass, forward or backward_input, with their weights.
+  template <class T>
+  class Pass : public PreparedConv {
    public:
-    Prepared(const ConvProblem& p, const Tensor& w, SharedBlocks& shared)
-        : tasks_(forward_tasks(p, w.data<T>(), &shared)) {}
+    Pass(const ConvProblem& p, ConvPass pass, const Tensor& w, SharedBlocks* shared = nullptr)
+        : channels_(pass == ConvPass::forward ? p.out_channels : p.in_channels) {
+      for (const Gather& gather : gathers_of(p, pass)) {
+        if (gather.taps() == 0) {
+          all_reached_ = false;
+          continue;
+        }
+        classes_.emplace_back(
+            kernel_for<T>(gather).tasks(gather, gather_weights(gather, p, pass, w.data<T>(), shared)),
+            parts_);
+        most_ = std::max(most_, classes_.back().first.count);
+        parts_ += classes_.back().first.parts;
+      }
+    }
     void run(const Tensor& x, const Tensor& bias, const Tensor& y,
              const ResultFinish& finish) const override {
-      run_tasks(tasks_, operands_of<T>(x, bias, y, {.finish = RowFinish<T>(finish)}));
+      run(x, bias, y, Completion<T>{.finish = RowFinish<T>(finish)});
+    }
+    void run(const Tensor& x, const Tensor& bias, const Tensor& y, const Completion<T>& completion) const {
+      const GatherOperands<T> operands{x.data<T>(), bias.defined() ? bias.data<T>() : nullptr, y.data<T>(),
+                                       completion};
+      if (!all_reached_) write_unreached(operands, y.numel() / channels_);
+      if (completion.sums != nullptr) completion.sums->prepare(parts_, channels_);
+      // Tasks of the same number in all classes: they read and write the same lines.
+      parallel_chunks(most_, [&](int64_t task) {
+        for (const auto& [tasks, first_part] : classes_) {
+          GatherOperands<T> of_class = operands;
+          of_class.completion.first_part = first_part;
+          if (task < tasks.count) tasks.run(task, of_class);
+        }
+      });
+      if (completion.sums != nullptr) completion.sums->merge(0, 0, channels_);
     }
 
    private:
-    GatherTasks<T> tasks_;
-  };
-
-  template <class T>
-  static GatherTasks<T> forward_tasks(const ConvProblem& p, const T* w, SharedBlocks* shared = nullptr) {
-    const Gather gather = forward_gather(p);
-    return kernel_for<T>(gather).tasks(gather, forward_weights(gather, p, w, shared));
-  }
-  template <class T>
-  static GatherOperands<T> operands_of(const Tensor& x, const Tensor& bias, const Tensor& y,
-                                       const Completion<T>& completion) {
-    return {x.data<T>(), bias.defined() ? bias.data<T>() : nullptr, y.data<T>(), completion};
-  }
-  template <class T>
-  static void run_tasks(const GatherTasks<T>& tasks, const GatherOperands<T>& operands) {
-    parallel_chunks(tasks.count, [&](int64_t task) { tasks.run(task, operands); });
-  }
-
-  /// `sums` may be null, and are made of y.
-  template <class T>
-  static void run_forward(const ConvProblem& p, const Tensor& x, const Tensor& w, const Tensor& bias,
-                          const Tensor& y, ChannelSums<T>* sums) {
-    const GatherTasks<T> tasks = forward_tasks(p, w.data<T>());
-    if (sums != nullptr) sums->prepare(tasks.parts, p.out_channels);
-    run_tasks(tasks, operands_of<T>(x, bias, y, {.sums = sums}));
-    if (sums != nullptr) sums->merge(0, 0, p.out_channels);
-  }
-
-  template <class T>
-  static void run_backward_input(const ConvProblem& p, const Tensor& dy, const Tensor& w, const Tensor& dx,
-                                 ChannelSums<T>* sums) {
-    const auto gathers = backward_input_gathers(p);
-    const auto is_empty = [](const Gather& gather) { return gather.taps() == 0; };
-    if (std::any_of(gathers.begin(), gathers.end(), is_empty))
-      parallel_for(0, dx.numel(), fill_grain, [to = dx.data<T>()](int64_t begin, int64_t end) {
-        std::fill(to + begin, to + end, T(0));
+    /// Results of no taps, in all rows: the others are then written over.
+    void write_unreached(const GatherOperands<T>& operands, int64_t rows) const {
+      parallel_for(0, rows, ceil_div(fill_grain, channels_), [&](int64_t begin, int64_t end) {
+        for (int64_t at = begin * channels_; at < end * channels_; at += channels_) {
+          if (operands.bias != nullptr)
+            std::copy_n(operands.bias, channels_, operands.y + at);
+          else
+            std::fill_n(operands.y + at, channels_, T(0));
+          operands.completion.finish.run(operands.y + at, at, channels_);
+        }
       });
-    // Tasks of the same number in all classes: they read and write the same lines.
-    std::vector<std::pair<GatherTasks<T>, GatherOperands<T>>> classes;
-    int64_t most = 0, parts = 0;
-    for (const Gather& gather : gathers) {
-      if (is_empty(gather)) continue;
-      classes.emplace_back(
-          kernel_for<T>(gather).tasks(gather, backward_input_weights(gather, p, w.data<T>())),
-          operands_of<T>(dy, {}, dx, {.sums = sums, .first_part = parts}));
-      most = std::max(most, classes.back().first.count);
-      parts += classes.back().first.parts;
     }
-    if (sums != nullptr) sums->prepare(parts, p.in_channels);
-    parallel_chunks(most, [&](int64_t task) {
-      for (const auto& [tasks, operands] : classes)
-        if (task < tasks.count) tasks.run(task, operands);
-    });
-    if (sums != nullptr) sums->merge(0, 0, p.in_channels);
-  }
+
+    int64_t channels_;
+    bool all_reached_ = true;
+    std::vector<std::pair<GatherTasks<T>, int64_t>> classes_;  ///< with the first part of their sums
+    int64_t most_ = 0, parts_ = 0;                             ///< tasks of a class; parts of all
+  };
 };
 
 }  // namespace

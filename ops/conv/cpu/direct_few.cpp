@@ -127,7 +127,8 @@ bool few_channels_suit(const Gather& gather) {
 template <class T>
 GatherTasks<T> few_channels_tasks(const Gather& gather, const GatherWeights<T>& weights) {
   const FewChannels<T> few(gather);
-  const GatherPieces pieces = few.pieces(gather);
+  GatherPieces pieces = few.pieces(gather);
+  if (weights.shared != nullptr) pieces.keep_lists(gather.source_channels);
   const auto packed = pack_rows(gather, weights, few);
   const auto multiply = few.sums == 1   ? multiply_rows<T, 1>
                         : few.sums == 2 ? multiply_rows<T, 2>
@@ -137,13 +138,12 @@ GatherTasks<T> few_channels_tasks(const Gather& gather, const GatherWeights<T>& 
   const auto run = [=](int64_t task, const GatherOperands<T>& operands) {
     const auto memory = few.in_place ? nullptr : scratch<T>(pieces.buffer_elements());
     T* buffer = elements_of<T>(memory);
-    GatherPixels& pixels = listed_pixels();
     const int64_t group = task % gather.groups;
     const int64_t first = group * gather.result_channels;
     const int64_t first_source = group * gather.source_channels;
     if (!few.in_place)
       pieces.fill(task / gather.groups, operands.source, first_source, gather.source_channels, buffer);
-    pieces.list(task / gather.groups, gather.source_channels, pixels);
+    const GatherPixels& pixels = pieces.listed(task / gather.groups, gather.source_channels);
     multiply(pixels, few.in_place ? operands.source + first_source : buffer,
              elements_of<T>(packed) + group * gather.taps() * tap_elements, tap_elements,
              operands.bias != nullptr ? operands.bias + first : nullptr, gather.result_channels,

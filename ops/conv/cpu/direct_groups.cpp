@@ -136,9 +136,10 @@ bool groups_suit(const Gather& gather) {
 
 template <class T>
 GatherTasks<T> group_tasks(const Gather& gather, const GatherWeights<T>& weights) {
-  const GatherPieces pieces = pieces_of(gather);
+  GatherPieces pieces = pieces_of(gather);
   const auto packed = pack_lanes(gather, weights);
   const int64_t channels = gather.result_pitch();
+  if (weights.shared != nullptr) pieces.keep_lists(channels);
   const int64_t vectors = channels / lanes<T>;
   const int64_t parts = std::min(vectors, ceil_div(tasks_wanted, pieces.count()));
   // Vectors of a pixel one after the other, as many as have weights for half of the first-level cache.
@@ -149,10 +150,9 @@ GatherTasks<T> group_tasks(const Gather& gather, const GatherWeights<T>& weights
                    : gather.source_channels == 4 ? sum_vectors<T, std::min(4, most)>
                                                  : sum_vectors<T, std::min(8, most)>;
   const auto run = [=](int64_t task, const GatherOperands<T>& operands) {
-    GatherPixels& pixels = listed_pixels();
     const int64_t part = task % parts;
     const int64_t end = vectors * (part + 1) / parts * lanes<T>;
-    pieces.list(task / parts, channels, pixels);
+    const GatherPixels& pixels = pieces.listed(task / parts, channels);
     for (int64_t c = vectors * part / parts * lanes<T>; c < end; c += together) {
       const int64_t stop = std::min(c + together, end);
       sum({operands.source, elements_of<T>(packed), channels}, c, stop, pixels, operands.bias, operands.y);

@@ -287,7 +287,8 @@ bool lanes_suit(const Gather& gather) {
 
 template <class T>
 GatherTasks<T> lane_tasks(const Gather& gather, const GatherWeights<T>& weights) {
-  const LanePlan<T> plan = result_plan<T>(gather);
+  LanePlan<T> plan = result_plan<T>(gather);
+  if (weights.shared != nullptr) plan.pieces.keep_lists(plan.depth * plan.step);
   const auto packed = pack_lanes(gather, weights);
   // In place, blocks of a pixel one after the other, as they lie in memory, as many as have weights for half
   // of the first-level cache. The last one belongs to the task of the block before, of which it computes a
@@ -301,12 +302,11 @@ GatherTasks<T> lane_tasks(const Gather& gather, const GatherWeights<T>& weights)
     const auto memory = scratch<T>(plan.buffer_elements() + staged);
     T* buffer = elements_of<T>(memory);
     T* stage = staged > 0 ? buffer + plan.buffer_elements() : nullptr;
-    GatherPixels& pixels = listed_pixels();
     const int64_t piece = task / parts;
     const int64_t part = task % parts;
     const int64_t begin = starts * part / parts;
     const int64_t end = part + 1 == parts ? plan.blocks() : starts * (part + 1) / parts;
-    plan.pieces.list(piece, plan.depth * plan.step, pixels);
+    const GatherPixels& pixels = plan.pieces.listed(piece, plan.depth * plan.step);
     const LaneOperands<T> in{plan.in_place ? operands.source : buffer, plan.step, elements_of<T>(packed),
                              plan.depth, plan.channels};
     for (int64_t i = begin; i < end; i += together) {

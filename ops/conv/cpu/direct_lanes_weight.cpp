@@ -138,7 +138,6 @@ void lanes_weight_gradient(const Gather& gather, const T* dy, const T* x, T* dw)
   parallel_chunks(all.tasks() * all.chunks, [&](int64_t task) {
     const auto memory = scratch<T>(plan.buffer_elements());
     T* buffer = elements_of<T>(memory);
-    GatherPixels& pixels = listed_pixels();
     const int64_t chunk = task % all.chunks;
     const int64_t begin = task / all.chunks * all.together;
     const int64_t end = std::min(begin + all.together, plan.blocks());
@@ -149,7 +148,7 @@ void lanes_weight_gradient(const Gather& gather, const T* dy, const T* x, T* dw)
                   std::min(end * plan.block, plan.channels) - from, T(0));
     const int64_t pieces = plan.pieces.count();
     for (int64_t piece = pieces * chunk / all.chunks; piece < pieces * (chunk + 1) / all.chunks; ++piece) {
-      plan.pieces.list(piece, plan.depth * plan.step, pixels);
+      const GatherPixels& pixels = plan.pieces.listed(piece, plan.depth * plan.step);
       for (int64_t i = begin; i < end; ++i) {
         const int64_t first = plan.first(i);
         if (!plan.in_place) fill_block(gather, plan, piece, x, i, buffer);

@@ -288,7 +288,8 @@ int64_t packed_in_task(const Gather& gather, const GatherPieces& pieces, const C
 template <class T>
 GatherTasks<T> panel_tasks(const Gather& gather, const GatherWeights<T>& weights) {
   const ChannelBlocks<T> blocks(gather);
-  const GatherPieces pieces = blocks.pieces(gather);
+  GatherPieces pieces = blocks.pieces(gather);
+  if (weights.shared != nullptr) pieces.keep_lists(blocks.block);
   const Panels<T> panels(gather.result_channels);
   const int64_t in_task = weights.shared == nullptr ? packed_in_task(gather, pieces, blocks, panels) : 0;
   const auto packed = in_task > 0 ? nullptr : pack_panels(gather, weights, blocks);
@@ -300,7 +301,7 @@ GatherTasks<T> panel_tasks(const Gather& gather, const GatherWeights<T>& weights
     const auto memory = scratch<T>(blocks.in_place ? 0 : pieces.buffer_elements());
     const auto own = scratch<T>(in_task);
     T* buffer = elements_of<T>(memory);
-    GatherPixels& pixels = listed_pixels();
+    const GatherPixels* pixels = nullptr;
     const int64_t piece = task / parts;
     const int64_t begin = all_panels * (task % parts) / parts;
     const int64_t end = all_panels * (task % parts + 1) / parts;
@@ -311,7 +312,7 @@ GatherTasks<T> panel_tasks(const Gather& gather, const GatherWeights<T>& weights
       for (int64_t b = 0; b < blocks.count(); ++b) {
         const int64_t from = group * gather.source_channels + blocks.first(b);
         if (!blocks.in_place) pieces.fill(piece, operands.source, from, blocks.size(b), buffer);
-        if (std::exchange(listed, blocks.size(b)) != blocks.size(b)) pieces.list(piece, listed, pixels);
+        if (std::exchange(listed, blocks.size(b)) != blocks.size(b)) pixels = &pieces.listed(piece, listed);
         for (int64_t i = first; i < next; ++i) {
           const Panel& panel = panels[i % panels.count()];
           const int64_t of_tap = blocks.size(b) * panel.width;
@@ -329,7 +330,7 @@ GatherTasks<T> panel_tasks(const Gather& gather, const GatherWeights<T>& weights
                                 : panel.bytes == half  ? multiply_panel<T, half, 1>
                                                        : multiply_panel<T, 16, 1>;
           const int64_t channel = group * gather.result_channels + panel.first;
-          multiply(pixels, blocks.in_place ? operands.source + from : buffer, of_block,
+          multiply(*pixels, blocks.in_place ? operands.source + from : buffer, of_block,
                    operands.bias != nullptr ? operands.bias + channel : nullptr, b > 0, panels.valid(panel),
                    gather.result_pitch(), blocks.in_place && i == first ? blocks.size(b) : 0,
                    operands.y + channel, b + 1 == blocks.count() ? operands.completion : Completion<T>(),

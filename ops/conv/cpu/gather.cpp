@@ -77,7 +77,8 @@ Gather forward_gather(const ConvProblem& problem) {
           {forward_dim(p, 0), forward_dim(p, 1), forward_dim(p, 2)}};
 }
 
-std::vector<Gather> backward_input_gathers(const ConvProblem& problem) {
+std::vector<Gather> gathers_of(const ConvProblem& problem, ConvPass pass) {
+  if (pass != ConvPass::backward_input) return {forward_gather(problem)};
   const ConvProblem p = joined_pixels(problem);
   std::vector<Gather> gathers;
   for (const GatherDim& depth : backward_dims(p, 0))
@@ -354,9 +355,21 @@ void GatherPieces::fill(int64_t index, const T* source, int64_t first_channel, i
   visit(index, copy, [](int64_t, int64_t) {});
 }
 
-GatherPixels& listed_pixels() {
-  constinit thread_local ThreadObject<GatherPixels> pixels;
-  return *pixels;
+const GatherPixels& GatherPieces::listed(int64_t index, int64_t channels) const {
+  if (kept_ != nullptr && channels == kept_channels_) return (*kept_)[static_cast<std::size_t>(index)];
+  constinit thread_local ThreadObject<GatherPixels> own;
+  GatherPixels& pixels = *own;
+  list(index, channels, pixels);
+  return pixels;
+}
+
+void GatherPieces::keep_lists(int64_t channels) {
+  constexpr int64_t most_pixels = 4096;  // more take longer to read than to list
+  if (pixels() > most_pixels) return;
+  std::vector<GatherPixels> lists(static_cast<std::size_t>(count()));
+  for (std::size_t i = 0; i < lists.size(); ++i) list(static_cast<int64_t>(i), channels, lists[i]);
+  kept_ = std::make_shared<const std::vector<GatherPixels>>(std::move(lists));
+  kept_channels_ = channels;
 }
 
 template void GatherPieces::fill(int64_t, const float*, int64_t, int64_t, float*) const;

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstring>
+#include <memory>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -11,6 +12,7 @@
 #include "pleat/core/base/checked_math.h"
 #include "pleat/core/base/small_vector.h"
 #include "pleat/core/tensor/shared_blocks.h"
+#include "pleat/ops/conv/implementation.h"
 #include "pleat/ops/conv/nhwc.h"
 #include "pleat/ops/conv/problem.h"
 
@@ -106,10 +108,10 @@ constexpr bool is_crowded(int64_t distance) {
 /// y from x.
 Gather forward_gather(const ConvProblem& problem);
 
-/// dx from dy: one gather for each class of input pixels. Classes that no tap reaches have no taps: their dx
-/// is 0.
-std::vector<Gather> backward_input_gathers(const ConvProblem& problem);
-/// The first of them alone: there are as many as strides have steps.
+/// Of backward_input, dx from dy: one gather for each class of input pixels. Classes that no tap reaches have
+/// no taps: their dx is 0. Of other passes the forward gather.
+std::vector<Gather> gathers_of(const ConvProblem& problem, ConvPass pass);
+/// The first of backward_input alone: there are as many as strides have steps.
 Gather first_backward_input_gather(const ConvProblem& problem);
 
 /// The kernel's taps in the order in which a gather reads them.
@@ -138,15 +140,18 @@ struct GatherWeights {
   }
 };
 
-/// Those of w [K, taps, C/g] for the forward gather, and for one of those of backward_input.
+/// Those of w [K, taps, C/g] for one of the gathers of a pass.
 template <class T>
-GatherWeights<T> forward_weights(const Gather& gather, const ConvProblem& p, const T* w,
-                                 SharedBlocks* shared = nullptr) {
-  return {w, kernel_taps(gather, p.kernel), p.group_in(), 1, p.depth(), p.group_out() * p.depth(), shared};
-}
-template <class T>
-GatherWeights<T> backward_input_weights(const Gather& gather, const ConvProblem& p, const T* w) {
-  return {w, kernel_taps(gather, p.kernel), p.group_in(), p.depth(), 1, p.group_out() * p.depth()};
+GatherWeights<T> gather_weights(const Gather& gather, const ConvProblem& p, ConvPass pass, const T* w,
+                                SharedBlocks* shared = nullptr) {
+  const bool forward = pass == ConvPass::forward;
+  return {w,
+          kernel_taps(gather, p.kernel),
+          p.group_in(),
+          forward ? 1 : p.depth(),
+          forward ? p.depth() : 1,
+          p.group_out() * p.depth(),
+          shared};
 }
 
 /// A stretch of consecutive source elements that a pixel reads, relative to its base.
@@ -167,9 +172,6 @@ struct GatherPixels {
   std::vector<int64_t> rows;   ///< in the result
   std::vector<Group> groups;
 };
-
-/// This thread's, for the piece that it computes.
-GatherPixels& listed_pixels();
 
 /// Pieces of a gather: some images, or one image's band of lines at one depth, or a part of one line. What a
 /// piece reads of the source is copied into a buffer; what no tap reads is left out.
@@ -206,6 +208,10 @@ class GatherPieces {
   /// Lists the pixels of piece `index`. Their runs, of `channels` for each tap, leave out the taps that would
   /// read padding alone.
   void list(int64_t index, int64_t channels, GatherPixels& pixels) const;
+  /// The same in a list of this thread's, which the next call overwrites, or in one that is kept.
+  const GatherPixels& listed(int64_t index, int64_t channels) const;
+  /// Keeps the lists of all pieces, if they are short: of tasks that are run many times.
+  void keep_lists(int64_t channels);
   /// Lists those of the pixels `first` to `end` of piece `index`, in the order of for_sums, for which the
   /// taps from `tap` on, of all taps by rising offset, read inside the source: one, or those of a line that
   /// are left with it, of which some may lie in its padding. Where these are all, returns true and lists
@@ -258,7 +264,9 @@ class GatherPieces {
   Spatial pitch_{};  ///< of elements
   Spatial step_{};   ///< of output pixels
   SmallVector<int64_t, 8> tap_at_[3];
-  int64_t image_pixels_ = 0;  ///< of one image
+  int64_t image_pixels_ = 0;                               ///< of one image
+  std::shared_ptr<const std::vector<GatherPixels>> kept_;  ///< of the pieces, for runs of `kept_channels_`
+  int64_t kept_channels_ = 0;
 };
 
 /// Copies a pixel's channels, by vectors, of which the last may be copied twice: that costs less than a call.

@@ -51,11 +51,6 @@ std::optional<Kernels> find_kernels(const ConvProblem& p) {
 
 namespace {
 
-/// The parts of a pass: the gathers that are its results, or that its gradient of the weight reads.
-std::vector<Gather> gathers_of(const ConvProblem& p, ConvPass pass) {
-  return pass == ConvPass::backward_input ? backward_input_gathers(p) : std::vector{forward_gather(p)};
-}
-
 /// The cost of a pass (ConvImplementation::cost) with tiles of m results.
 double cost_of(const ConvProblem& p, int m, ConvPass pass) {
   double cost = 0;
@@ -146,22 +141,23 @@ class WinogradConv : public ConvImplementation {
     return true;
   }
 
-  std::unique_ptr<PreparedConv> prepare(const ConvProblem& p, const Tensor& w,
+  std::unique_ptr<PreparedConv> prepare(const ConvProblem& p, ConvPass pass, const Tensor& w,
                                         SharedBlocks& shared) const override {
     std::unique_ptr<PreparedConv> prepared;
     by_type(p, [&]<class T>(Type<T>) {
-      prepared = std::make_unique<Prepared<T>>(p, tile(p, ConvPass::forward), w, shared);
+      prepared = std::make_unique<Prepared<T>>(p, pass, tile(p, pass), w, shared);
     });
     return prepared;
   }
 
   void backward_input(const ConvProblem& p, const Tensor& dy, const Tensor& w,
                       const Tensor& dx) const override {
-    for (const Gather& gather : backward_input_gathers(p)) run_backward_input(p, gather, dy, w, dx, nullptr);
+    for (const Gather& gather : gathers_of(p, ConvPass::backward_input))
+      run_backward_input(p, gather, dy, w, dx, nullptr);
   }
   bool fused_backward_input(const ConvProblem& p, const Tensor& dy, const Tensor& w, const Tensor& dx,
                             ConvFusion& fusion) const override {
-    const std::vector<Gather> gathers = backward_input_gathers(p);
+    const std::vector<Gather> gathers = gathers_of(p, ConvPass::backward_input);
     if (gathers.size() > 1) return false;
     run_backward_input(p, gathers[0], dy, w, dx, &fusion);
     return true;
@@ -181,26 +177,26 @@ class WinogradConv : public ConvImplementation {
   template <class T>
   class Prepared : public PreparedConv {
    public:
-    Prepared(const ConvProblem& p, int m, const Tensor& w, SharedBlocks& shared)
-        : gather_(forward_gather(p)),
-          kernels_(*winograd::find_kernels(p)),
-          m_(m),
-          held_(w),
-          weights_(winograd::transform_weights(gather_, kernels_, m,
-                                               forward_weights(gather_, p, w.data<T>(), &shared))) {}
+    Prepared(const ConvProblem& p, ConvPass pass, int m, const Tensor& w, SharedBlocks& shared)
+        : kernels_(*winograd::find_kernels(p)), m_(m), held_(w) {
+      for (const Gather& gather : gathers_of(p, pass))
+        parts_.emplace_back(
+            gather, winograd::transform_weights(gather, kernels_, m,
+                                                gather_weights(gather, p, pass, w.data<T>(), &shared)));
+    }
     void run(const Tensor& x, const Tensor& bias, const Tensor& y,
              const ResultFinish& finish) const override {
-      winograd::multiply<T>(gather_, kernels_, m_, ConvSource<T>(x), weights_,
-                            bias.defined() ? bias.data<T>() : nullptr, y.data<T>(), nullptr,
-                            RowFinish<T>(finish));
+      for (const auto& [gather, weights] : parts_)
+        winograd::multiply<T>(gather, kernels_, m_, ConvSource<T>(x), weights,
+                              bias.defined() ? bias.data<T>() : nullptr, y.data<T>(), nullptr,
+                              RowFinish<T>(finish));
     }
 
    private:
-    Gather gather_;
     winograd::Kernels kernels_;
     int m_;
     Tensor held_;
-    winograd::TransformedWeights<T> weights_;
+    std::vector<std::pair<Gather, winograd::TransformedWeights<T>>> parts_;
   };
 
   /// `fusion`, here and below, may be null.
@@ -214,7 +210,8 @@ class WinogradConv : public ConvImplementation {
       const int m = tile(p, ConvPass::forward);
       winograd::multiply<T>(
           gather, kernels, m, ConvSource<T>(x, fusion != nullptr ? fusion->by : nullptr),
-          winograd::transform_weights(gather, kernels, m, forward_weights(gather, p, w.data<T>())),
+          winograd::transform_weights(gather, kernels, m,
+                                      gather_weights(gather, p, ConvPass::forward, w.data<T>())),
           bias.defined() ? bias.data<T>() : nullptr, y.data<T>(), makes_sums ? &sums : nullptr);
       if (makes_sums) fusion->moments = {std::move(sums.first), std::move(sums.second)};
     });
@@ -229,7 +226,8 @@ class WinogradConv : public ConvImplementation {
       const int m = tile(p, ConvPass::backward_input);
       winograd::multiply<T>(
           gather, kernels, m, ConvSource<T>(dy),
-          winograd::transform_weights(gather, kernels, m, backward_input_weights(gather, p, w.data<T>())),
+          winograd::transform_weights(gather, kernels, m,
+                                      gather_weights(gather, p, ConvPass::backward_input, w.data<T>())),
           nullptr, dx.data<T>(), sums ? &*sums : nullptr);
       if (sums) fusion->sums = {std::move(sums->first), std::move(sums->second)};
     });
