@@ -27,8 +27,11 @@ std::string GraphBuilder::name_of(int value) {
   } else if (std::all_of(shape.begin(), shape.end(), [](const Size& size) { return size.fixed(); })) {
     name = constant(given.tensor);
   } else {
-    // One number in a shape that depends on the batch.
-    const Tensor one = given.tensor.as_strided({}, {}, given.tensor.offset());
+    // The same along the sizes that depend on the batch.
+    Shape once = given.tensor.shape();
+    for (std::size_t d = 0; d < once.size(); ++d)
+      if (!shape[d].fixed()) once[d] = 1;
+    const Tensor one = given.tensor.as_strided(once, given.tensor.strides(), given.tensor.offset());
     name = node("Expand", "", {constant(one), sizes(shape)}, {}, 1)[0];
   }
   set_name(value, name);

@@ -88,7 +88,7 @@ class Comparison {
     const Tensor& a = first_.values[value].tensor;
     for (const Trace* other : others_) {
       const Tensor& b = other->values[value].tensor;
-      const bool same = a.shape() == b.shape() ? same_numbers(a, b) : is_one_number(a, b);
+      const bool same = a.shape() == b.shape() ? same_numbers(a, b) : is_repeated(a, b);
       check<ValueError>(
           same && a.dtype() == b.dtype(),
           "export_onnx: {} reads a tensor {} that no input leads to, but that is another one for another "
@@ -143,12 +143,10 @@ class Comparison {
     return allclose(ops::to_device(a, {}), ops::to_device(b, {}), {.rtol = 0, .atol = 0, .equal_nan = true});
   }
 
-  /// Tensors of other shapes that hold the same number everywhere.
-  static bool is_one_number(const Tensor& a, const Tensor& b) {
-    std::vector<double> all = a.to_vector<double>();
-    const std::vector<double> more = b.to_vector<double>();
-    all.insert(all.end(), more.begin(), more.end());
-    return !all.empty() && std::all_of(all.begin(), all.end(), [&](double x) { return x == all[0]; });
+  /// Tensors that are the same all along the sizes in which they differ.
+  static bool is_repeated(const Tensor& a, const Tensor& b) {
+    if (a.rank() != b.rank() || a.numel() == 0 || b.numel() == 0) return false;
+    return same_numbers(repeated(a, b.shape()), b) && same_numbers(repeated(b, a.shape()), a);
   }
 
   std::string reader_of(std::size_t value) const {

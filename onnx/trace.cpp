@@ -216,7 +216,10 @@ class Tracer final : public CallObserver, public nn::ForwardObserver {
 }  // namespace
 
 Tensor repeated(const Tensor& tensor, const Shape& shape) {
-  return tensor.as_strided(shape, Strides(shape.size(), 0), tensor.offset());
+  Strides strides(shape.size(), 0);
+  for (std::size_t d = 0; d < shape.size() && shape.size() == tensor.shape().size(); ++d)
+    if (shape[d] == tensor.shape()[d]) strides[d] = tensor.strides()[d];
+  return tensor.as_strided(shape, strides, tensor.offset());
 }
 
 std::string Call::where() const { return module.empty() ? function : function + " in " + module; }

@@ -45,7 +45,7 @@ struct Trace {
   bool reads_numbers = false;
 };
 
-/// The first element of a tensor in a shape that takes no memory.
+/// A tensor in another shape, that takes no memory: what it has at 0 of the sizes that differ, again and again.
 Tensor repeated(const Tensor& tensor, const Shape& shape);
 
 /// Runs `function(inputs)`, off the tape. `net` gives names to its tensors and modules; it may be null.

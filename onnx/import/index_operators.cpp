@@ -204,7 +204,7 @@ Operators index_operators() {
       {"Scatter/3(axis)", {scatter_elements}},
       {"ScatterElements/3(axis reduction)", {scatter_elements}},
       {"ScatterND/3(reduction)", {scatter_nd_of}},
-      {"TopK/2(axis k largest sorted)", {topk_of}},
+      {"TopK/2(axis k largest sorted)", {topk_of, {Slot::operand, Slot::option}}},
   };
 }
 

@@ -92,6 +92,14 @@ std::string as_member(std::string name) {
   return name.empty() ? "unnamed" : name;
 }
 
+/// The same in memory of its own: a view would be one that those who watch have not seen being made.
+Tensor without_view(const Tensor& x) {
+  if (x.impl().alias == Alias::none) return x;
+  const Tensor own = empty(Sizes(x.shape()), {.dtype = x.dtype(), .device = x.device()});
+  ops::copy_into(own, x);
+  return own;
+}
+
 /// Functions of a file in place: their nodes with the names and attributes of the caller.
 class Inliner {
  public:
@@ -206,6 +214,7 @@ class Builder {
     program_.main = block_of(file_.graph, scope, true);
     for (const FilePort& output : file_.graph.outputs) program_.outputs.push_back(output);
     finish_state();
+    find_fillers(program_.main, {});
     join_steps(program_);
     find_last_uses(program_.main);
     return std::move(program_);
@@ -332,9 +341,7 @@ class Builder {
     know(value, std::move(constant));
   }
   void know(int value, GraphValue constant) {
-    // One of its own: a view would be one that those who watch have not seen being made.
-    if (constant.tensor.defined() && constant.tensor.impl().alias != Alias::none)
-      constant.tensor = ops::copy(constant.tensor);
+    if (constant.tensor.defined()) constant.tensor = without_view(constant.tensor);
     constant.on_host = true;
     constant.is_constant = true;
     known_.emplace(value, constant);
@@ -482,6 +489,29 @@ class Builder {
     return true;
   }
 
+  /// Finds the steps that make an operand of a size, so that it would be another constant for each batch. A
+  /// value that only sizes are computed of is none. Returns the values of outer blocks that are operands.
+  std::set<int> find_fillers(Block& block, std::set<int> operands) const {
+    operands.insert(block.outputs.begin(), block.outputs.end());
+    for (auto step = block.steps.rbegin(); step != block.steps.rend(); ++step) {
+      const bool is_operand = std::any_of(step->outputs.begin(), step->outputs.end(),
+                                          [&](int value) { return operands.contains(value); });
+      for (auto& [name, inner] : step->blocks) {
+        Block changed = *inner;
+        operands = find_fillers(changed, std::move(operands));
+        inner = std::make_shared<const Block>(std::move(changed));
+      }
+      if (!is_operand && step->blocks.empty()) continue;
+      for (std::size_t i = 0; i < step->inputs.size(); ++i)
+        if (slot_of(*step->op, i) != Slot::option && !reads_form(*step->node, i))
+          operands.insert(step->inputs[i]);
+      const std::size_t size = step->node->op == "ConstantOfShape" ? 0 : 1;
+      step->fills = is_one_of(step->node->op, {"ConstantOfShape", "Expand", "Tile"}) &&
+                    step->inputs.size() > size && !known_.contains(step->inputs[size]);
+    }
+    return operands;
+  }
+
   /// Names as modules take them, and the type.
   void finish_state() {
     std::set<std::string> taken;
@@ -520,23 +550,6 @@ class Unseen {
   CallObserver* observer_;
   NoGrad off_;
 };
-
-/// Whether a step makes much of a size, which as a constant would be another for each batch: floating
-/// numbers, or many.
-bool fills_a_size(const Step& step, std::span<const GraphValue* const> inputs) {
-  const std::string& op = step.node->op;
-  const std::size_t size = op == "ConstantOfShape" ? 0 : 1;
-  if (!is_one_of(op, {"ConstantOfShape", "Expand", "Tile"}) || inputs.size() <= size) return false;
-  if (inputs[size]->is_constant || !inputs[size]->tensor.defined()) return false;
-  int64_t elements = 1;
-  for (const int64_t n : inputs[size]->tensor.to_vector<int64_t>()) elements = n > 64 ? 65 : elements * n;
-  bool floating = elements > 64;
-  if (op != "ConstantOfShape") return floating || is_floating(inputs[0]->tensor.dtype());
-  for (const NodeAttribute& attribute : step.node->attributes)
-    if (const auto* value = std::get_if<FileTensor>(&attribute.value))
-      return floating || is_floating(value->tensor.dtype());
-  return true;
-}
 
 template <class F>
 auto naming(const Step& step, const F& f) {
@@ -583,9 +596,8 @@ void find_last_uses(Block& block) {
 
 Tensor Operands::get(const GraphValue& constant, DType dtype, Device device) {
   const Tensor& given = constant.tensor;
-  // A view of sizes is one that those who watch have not seen being made.
-  const bool fits = given.dtype() == dtype && given.device() == device;
-  if (fits) return constant.is_constant || given.impl().alias == Alias::none ? given : ops::copy(given);
+  if (given.dtype() == dtype && given.device() == device)
+    return constant.is_constant ? given : without_view(given);
   const auto convert = [&] { return ops::to_device(ops::cast(given, dtype), device); };
   if (!constant.is_constant) return convert();
   const std::lock_guard lock(mutex_);
@@ -603,7 +615,7 @@ Tensor Interpreter::as_operand(const GraphValue& constant) {
 }
 
 GraphValues Interpreter::compute(const Step& step, std::span<const GraphValue* const> inputs) {
-  bool on_host = !step.op->depends_on_mode && !fills_a_size(step, inputs);
+  bool on_host = !step.op->depends_on_mode && !step.fills;
   for (std::size_t i = 0; i < inputs.size(); ++i)
     on_host = on_host && (inputs[i]->on_host || !inputs[i]->defined() || reads_form(*step.node, i));
   std::optional<Unseen> unseen;

@@ -27,7 +27,8 @@ struct Step {
   std::map<std::string, std::shared_ptr<const Block>, std::less<>> blocks = {};
   std::vector<int> last_uses = {};  ///< values that no later step reads
   std::string path = {};            ///< of the module that it belongs to, as far as the file says
-  int layer = -1;                   ///< the module of the network that computes it
+  bool fills = false;  ///< makes an operand of a size, as Expand does: run where it is seen, not on the host
+  int layer = -1;      ///< the module of the network that computes it
 };
 
 struct Block {

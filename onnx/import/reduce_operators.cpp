@@ -136,8 +136,10 @@ Operators reduce_operators() {
   return {
       {"ArgMax/1(axis keepdims select_last_index)", {index_of_extreme<true>}},
       {"ArgMin/1(axis keepdims select_last_index)", {index_of_extreme<false>}},
-      {"CumProd/2(exclusive reverse)", {[](NodeCall& n) -> NodeResults { return scanned(n, &cumprod, 1); }}},
-      {"CumSum/2(exclusive reverse)", {[](NodeCall& n) -> NodeResults { return scanned(n, &cumsum, 0); }}},
+      {"CumProd/2(exclusive reverse)",
+       {[](NodeCall& n) -> NodeResults { return scanned(n, &cumprod, 1); }, {Slot::operand, Slot::option}}},
+      {"CumSum/2(exclusive reverse)",
+       {[](NodeCall& n) -> NodeResults { return scanned(n, &cumsum, 0); }, {Slot::operand, Slot::option}}},
       {"Hardmax/1(axis)", softmax_like(hardmax)},
       {"LogSoftmax/1(axis)", softmax_like([](X x, int64_t axis) { return log_softmax(x, axis); })},
       {"LpNormalization/1(axis p)", {lp_normalization}},

@@ -259,7 +259,7 @@ Tensor constant_of_shape(NodeCall& n) {
   if (value.numel() != 1) n.fail("the value should be one number");
   const Integers shape = n.integers(0);
   Tensor one = view(value, Sizes(Shape{}));
-  if (!n.on_host() && is_floating(one.dtype())) one = n.operand(on_host(one));
+  if (!n.on_host()) one = n.operand(on_host(one));
   return n.on_host() ? expand(one, Sizes(shape)).clone() : expand(one, Sizes(shape));
 }
 
@@ -309,23 +309,23 @@ Operators shape_operators() {
       {"Constant/0(value value_float value_floats value_int value_ints)", {constant}},
       {"ConstantOfShape/1(value)", {constant_of_shape, {Slot::option}}},
       {"DepthToSpace/1(blocksize mode)", {depth_to_space}},
-      {"Expand/2", {expanded}},
+      {"Expand/2", {expanded, first}},
       {"EyeLike/1(dtype k)", {eye_like}},
       {"Flatten/1(axis)", {flattened}},
       {"Pad/4(mode pads value)", {padded, first}},
       {"Range/3(stash_type)", {range, {Slot::option}}},
-      {"Reshape/2(allowzero shape)", {reshape_of}},
+      {"Reshape/2(allowzero shape)", {reshape_of, first}},
       {"Shape/1(end start)", {shape_of}},
       {"Size/1",
        {[](NodeCall& n) -> NodeResults { return on_host(scalar(n.value(0).tensor.numel(), int64)); }}},
-      {"Slice/5(axes ends starts)", {slice_of}},
+      {"Slice/5(axes ends starts)", {slice_of, first}},
       {"SpaceToDepth/1(blocksize mode)", {space_to_depth}},
-      {"Split/2(axis num_outputs split)", {split_of}},
-      {"Squeeze/2(axes)", {squeezed}},
-      {"Tile/2", {tiled}},
+      {"Split/2(axis num_outputs split)", {split_of, first}},
+      {"Squeeze/2(axes)", {squeezed, first}},
+      {"Tile/2", {tiled, first}},
       {"Transpose/1(perm)", {transposed}},
-      {"Trilu/2(upper)", {trilu}},
-      {"Unsqueeze/2(axes)", {unsqueezed}},
+      {"Trilu/2(upper)", {trilu, first}},
+      {"Unsqueeze/2(axes)", {unsqueezed, first}},
   };
 }
 

@@ -63,7 +63,7 @@ Row row_of(const fs::path& folder) {
   row.gradients = expected.size();
   // An epoch of ten steps.
   net.train();
-  optim::AdamW adam(net.parameters(), {.lr = 1e-3});
+  optim::AdamW adam(net.parameters(), {.lr = 1e-4});
   for (int step = 0; step < 10; ++step) {
     const Tensor loss = mean(square(net(x) - 1));
     adam.zero_grad();
