@@ -41,6 +41,7 @@ class Layer final : public nn::Module {
     std::string name;
     Tensor tensor;
     bool is_buffer;
+    DType in_file = tensor.dtype();
   };
   Layer(Step step, std::size_t input, std::vector<Weight> weights,
         std::vector<std::pair<std::size_t, GraphValue>> constants, DType in_file,
@@ -67,8 +68,8 @@ class Layer final : public nn::Module {
     put(input_, x);
     for (const Weight& weight : weights_) {
       put(weight.input, weight.tensor);
-      if (!weight.is_buffer) now = weight.tensor.dtype(), device = weight.tensor.device();
     }
+    if (const Tensor* weight = of_type(in_file_)) now = weight->dtype(), device = weight->device();
     for (const auto& [input, constant] : constants_) inputs[input] = &constant;
     Interpreter interpreter(
         {.training = training(), .in_file = in_file_, .now = now, .device = device, .operands = operands_},
@@ -83,6 +84,12 @@ class Layer final : public nn::Module {
         m(weight.name, weight.tensor);
   }
   std::string type_name() const override { return step_->node->op; }
+  /// A weight that has this type in the file, and perhaps another now.
+  const Tensor* of_type(DType in_file) const {
+    for (const Weight& weight : weights_)
+      if (weight.in_file == in_file) return &weight.tensor;
+    return nullptr;
+  }
 
  private:
   std::shared_ptr<const Step> step_;
@@ -123,6 +130,8 @@ struct ImportedNetwork::State {
   void set_main(Program changed, Block main);
   std::vector<Tensor> run(const std::vector<Tensor>& inputs, bool training);
   void check_inputs(const std::vector<Tensor>& inputs) const;
+  /// A tensor of the file's type, as it is now; none where there is none.
+  const Tensor* weight_of_type() const;
 };
 
 void ImportedNetwork::State::make_layers() {
@@ -310,22 +319,20 @@ void ImportedNetwork::State::check_inputs(const std::vector<Tensor>& inputs) con
   }
 }
 
+const Tensor* ImportedNetwork::State::weight_of_type() const {
+  for (const imported::State& state : tensors)
+    if (state.in_file == program->floating) return &state.tensor;
+  for (const Named& named : modules)
+    if (const auto* layer = dynamic_cast<const Layer*>(&named.module.get()))
+      if (const Tensor* weight = layer->of_type(program->floating)) return weight;
+  return nullptr;
+}
+
 std::vector<Tensor> ImportedNetwork::State::run(const std::vector<Tensor>& inputs, bool training) {
   check_inputs(inputs);
   DType now = program->floating;
   Device device = inputs.empty() ? default_device() : inputs[0].device();
-  const auto look = [&](const Tensor& tensor) {
-    if (is_floating(tensor.dtype())) now = tensor.dtype(), device = tensor.device();
-  };
-  for (const Named& named : modules)
-    for (const auto& [name, tensor] : named.module.get().named_parameters()) {
-      look(tensor);
-      break;
-    }
-  for (const imported::State& state : tensors) {
-    look(state.tensor);
-    break;
-  }
+  if (const Tensor* weight = weight_of_type()) now = weight->dtype(), device = weight->device();
   Interpreter interpreter(
       {.training = training,
        .in_file = program->floating,
@@ -344,6 +351,9 @@ std::vector<Tensor> ImportedNetwork::State::run(const std::vector<Tensor>& input
                       "ImportedNetwork: output {} is a sequence of tensors, which has no form here",
                       outputs.size());
     outputs.push_back(output.on_host ? interpreter.as_operand(output) : output.tensor);
+    // Integers that were held as floating numbers for the sake of gradients.
+    const std::optional<DType> said = dtype_of(program->outputs[outputs.size() - 1].type);
+    if (said && !is_floating(*said) && is_floating(outputs.back().dtype())) outputs.back() = outputs.back().to(*said);
   }
   return outputs;
 }

@@ -520,11 +520,11 @@ class Builder {
       state.name = stem;
       for (int i = 1; !taken.insert(state.name).second; ++i) state.name = fmt::format("{}_{}", stem, i);
     }
-    for (const State& state : program_.state)
-      if (!state.is_buffer) {
-        program_.floating = state.tensor.dtype();
-        break;
-      }
+    // That of most numbers.
+    std::map<DType, int64_t> numbers;
+    for (const State& state : program_.state) numbers[state.in_file] += state.tensor.numel();
+    for (const auto& [dtype, count] : numbers)
+      if (count >= numbers[program_.floating]) program_.floating = dtype;
   }
 
   ModelFile file_;

@@ -42,6 +42,7 @@ struct State {
   int value;
   bool is_buffer;
   Tensor tensor;
+  DType in_file = tensor.dtype();
 };
 
 struct Program {

@@ -353,3 +353,17 @@ TEST_CASE("a quantised weight is trained as the numbers that it stands for", "[o
   sum(net(eye(3))).backward();
   CHECK(net.parameters()[0].grad().defined());
 }
+
+TEST_CASE("what is rounded to integers and back passes its gradient on", "[onnx][import][cpu]") {
+  onnx::ImportedNetwork net =
+      imported(model(input("x", {"n"}) + initializer("scale", tensor(0.5F)) +
+                     initializer("zero", {}, 2, std::string("\x04", 1)) +
+                     node("QuantizeLinear", {"x", "scale", "zero"}, {"q"}) +
+                     node("DequantizeLinear", {"q", "scale", "zero"}, {"y"}) + output("y")));
+  // -2 to 125.5 are held; beyond there is no gradient.
+  const Tensor x = tensor({-3.0F, -1.9F, 0.3F, 200.0F}).set_requires_grad();
+  const Tensor y = net(x);
+  CHECK(array_equal(y.detach(), tensor({-2.0F, -2.0F, 0.5F, 125.5F})));
+  sum(y).backward();
+  CHECK(array_equal(x.grad(), tensor({0.0F, 1.0F, 1.0F, 0.0F})));
+}
