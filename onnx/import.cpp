@@ -119,6 +119,7 @@ struct ImportedNetwork::State {
   std::vector<imported::State> tensors;  ///< that no layer has
   std::vector<Named> modules;            ///< layers, and what was put in the place of parts
   std::map<std::string, std::string> metadata;
+  std::vector<TensorInfo> input_infos, output_infos;
   std::shared_ptr<imported::Operands> operands = std::make_shared<imported::Operands>();
 
   /// Nodes whose weights have names of their own become layers.
@@ -129,7 +130,8 @@ struct ImportedNetwork::State {
   /// Takes out steps that no output needs, and their tensors and modules.
   void set_main(Program changed, Block main);
   std::vector<Tensor> run(const std::vector<Tensor>& inputs, bool training);
-  void check_inputs(const std::vector<Tensor>& inputs) const;
+  void set_program(Program next);
+  void check_inputs(const std::vector<Tensor>& given) const;
   /// A tensor of the file's type, as it is now; none where there is none.
   const Tensor* weight_of_type() const;
 };
@@ -197,7 +199,7 @@ void ImportedNetwork::State::make_layers() {
     for (const auto& [name, tensor] : named.module.get().named_parameters()) tensor.set_requires_grad();
   changed.state.clear();
   find_last_uses(changed.main);
-  program = std::make_shared<const Program>(std::move(changed));
+  set_program(std::move(changed));
 }
 
 std::vector<std::size_t> ImportedNetwork::State::steps_of(const std::string& part) const {
@@ -212,11 +214,12 @@ std::vector<std::size_t> ImportedNetwork::State::steps_of(const std::string& par
 }
 
 void ImportedNetwork::State::fail_part(const std::string& part) const {
-  std::set<std::string> names;
+  std::set<std::string> names, nodes;
   for (const Step& step : program->main.steps) {
-    const std::string& name = step.path.empty() ? step.node->name : step.path;
-    if (!name.empty()) names.insert(name.substr(0, name.find('.')));
+    if (!step.path.empty()) names.insert(step.path.substr(0, step.path.find('.')));
+    if (!step.node->name.empty()) nodes.insert(step.node->name);
   }
+  if (names.empty()) names = std::move(nodes);
   std::string text;
   std::size_t count = 0;
   for (const std::string& name : names) {
@@ -284,16 +287,24 @@ void ImportedNetwork::State::set_main(Program changed, Block main) {
   std::erase_if(changed.constants, [&](const auto& constant) { return !needed.contains(constant.first); });
   changed.main = std::move(main);
   find_last_uses(changed.main);
-  program = std::make_shared<const Program>(std::move(changed));
+  set_program(std::move(changed));
 }
 
-void ImportedNetwork::State::check_inputs(const std::vector<Tensor>& inputs) const {
+void ImportedNetwork::State::set_program(Program next) {
+  input_infos.clear();
+  output_infos.clear();
+  for (const FilePort& port : next.inputs) input_infos.push_back(info_of(port));
+  for (const FilePort& port : next.outputs) output_infos.push_back(info_of(port));
+  program = std::make_shared<const Program>(std::move(next));
+}
+
+void ImportedNetwork::State::check_inputs(const std::vector<Tensor>& given) const {
   const std::vector<FilePort>& ports = program->inputs;
-  check<ValueError>(inputs.size() == ports.size(), "ImportedNetwork: takes {} inputs, got {}", ports.size(),
-                    inputs.size());
-  for (std::size_t i = 0; i < inputs.size(); ++i) {
+  check<ValueError>(given.size() == ports.size(), "ImportedNetwork: takes {} inputs, got {}", ports.size(),
+                    given.size());
+  for (std::size_t i = 0; i < given.size(); ++i) {
     const FilePort& port = ports[i];
-    const Tensor& x = inputs[i];
+    const Tensor& x = given[i];
     check<ValueError>(x.defined(), "ImportedNetwork: input '{}' is undefined", port.name);
     const std::optional<DType> dtype = dtype_of(port.type);
     if (dtype)
@@ -312,7 +323,7 @@ void ImportedNetwork::State::check_inputs(const std::vector<Tensor>& inputs) con
         fits, "ImportedNetwork: input '{}' should be {}, got {}", port.name,
         [&] {
           std::string text;
-          for (const std::string& size : info_of(port).shape) text += (text.empty() ? "" : ", ") + size;
+          for (const std::string& size : input_infos[i].shape) text += (text.empty() ? "" : ", ") + size;
           return "[" + text + "]";
         },
         x);
@@ -343,19 +354,20 @@ std::vector<Tensor> ImportedNetwork::State::run(const std::vector<Tensor>& input
       program->values);
   for (const auto& [value, constant] : program->constants) interpreter.set(value, constant);
   for (const imported::State& state : tensors) interpreter.set(state.value, state.tensor);
-  std::vector<Tensor> outputs;
+  std::vector<Tensor> results;
   GraphValues given(inputs.begin(), inputs.end());
   for (std::size_t i = 0; i < given.size(); ++i) given[i].type = program->inputs[i].type;
   for (const GraphValue& output : interpreter.run(program->main, std::move(given))) {
     check<ValueError>(!output.sequence,
                       "ImportedNetwork: output {} is a sequence of tensors, which has no form here",
-                      outputs.size());
-    outputs.push_back(output.on_host ? interpreter.as_operand(output) : output.tensor);
+                      results.size());
+    results.push_back(output.on_host ? interpreter.as_operand(output) : output.tensor);
     // Integers that were held as floating numbers for the sake of gradients.
-    const std::optional<DType> said = dtype_of(program->outputs[outputs.size() - 1].type);
-    if (said && !is_floating(*said) && is_floating(outputs.back().dtype())) outputs.back() = outputs.back().to(*said);
+    const std::optional<DType> said = dtype_of(program->outputs[results.size() - 1].type);
+    if (said && !is_floating(*said) && is_floating(results.back().dtype()))
+      results.back() = results.back().to(*said);
   }
-  return outputs;
+  return results;
 }
 
 ImportedNetwork::ImportedNetwork(std::unique_ptr<State> state) : state_(std::move(state)) {}
@@ -390,21 +402,23 @@ std::string ImportedNetwork::options_text() const {
   return fmt::format("{} nodes", state_->program->main.steps.size());
 }
 
-std::vector<TensorInfo> ImportedNetwork::inputs() const {
-  std::vector<TensorInfo> all;
-  for (const FilePort& port : state_->program->inputs) all.push_back(info_of(port));
-  return all;
+const std::vector<TensorInfo>& ImportedNetwork::inputs() const {
+  check_not_moved_from();
+  return state_->input_infos;
 }
 
-std::vector<TensorInfo> ImportedNetwork::outputs() const {
-  std::vector<TensorInfo> all;
-  for (const FilePort& port : state_->program->outputs) all.push_back(info_of(port));
-  return all;
+const std::vector<TensorInfo>& ImportedNetwork::outputs() const {
+  check_not_moved_from();
+  return state_->output_infos;
 }
 
-const std::map<std::string, std::string>& ImportedNetwork::metadata() const { return state_->metadata; }
+const std::map<std::string, std::string>& ImportedNetwork::metadata() const {
+  check_not_moved_from();
+  return state_->metadata;
+}
 
 std::vector<std::string> ImportedNetwork::parts() const {
+  check_not_moved_from();
   std::vector<std::string> all;
   std::set<std::string> seen;
   for (const Step& step : state_->program->main.steps) {

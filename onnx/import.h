@@ -57,8 +57,8 @@ class ImportedNetwork : public nn::Module {
   std::string type_name() const override { return "ImportedNetwork"; }
   std::string options_text() const override;
 
-  std::vector<TensorInfo> inputs() const;
-  std::vector<TensorInfo> outputs() const;
+  const std::vector<TensorInfo>& inputs() const;
+  const std::vector<TensorInfo>& outputs() const;
   /// Texts that the file keeps, by key.
   const std::map<std::string, std::string>& metadata() const;
   /// The names of all parts, each before those inside it.

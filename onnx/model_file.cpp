@@ -103,7 +103,7 @@ class ModelReader {
   ModelFile model_of(std::string_view bytes) {
     ModelFile model;
     bool has_graph = false;
-    for (Reader field = reader(bytes, ""); field.next();) {
+    for (Reader field = reader(bytes, "damaged or no ONNX model"); field.next();) {
       if (field.number() == 1) model.ir_version = field.integer();
       if (field.number() == 2) model.producer = text_of(field);
       if (field.number() == 7) {

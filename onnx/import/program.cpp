@@ -79,7 +79,7 @@ std::string path_of(const Node& node) {
   const auto scopes = node.notes.find("pkg.torch.onnx.name_scopes");
   if (scopes != node.notes.end()) {
     const std::vector<std::string> names = quoted(scopes->second);
-    if (names.size() >= 2) return names[names.size() - 2];
+    if (names.size() >= 2 && !names[names.size() - 2].starts_with('_')) return names[names.size() - 2];
   }
   return path_of_name(node.name);
 }
