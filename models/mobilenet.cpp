@@ -1,58 +1,145 @@
 #include "pleat/models/mobilenet.h"
 
+#include <algorithm>
 #include <vector>
 
-#include "pleat/models/conv_norm.h"
+#include "pleat/models/inverted_residual.h"
 #include "pleat/nn/activation.h"
+#include "pleat/nn/dropout.h"
 #include "pleat/nn/flatten.h"
 #include "pleat/nn/linear.h"
 #include "pleat/nn/pool.h"
+#include "pleat/nn/squeeze_excitation.h"
 
 namespace pleat::models {
 namespace {
 
-/// To `expansion` times as many channels, a depthwise convolution there, and back.
-nn::AnyModule inverted_residual(int64_t in, int64_t out, int64_t stride, int64_t expansion) {
-  nn::Sequential body;
-  const int64_t inside = in * expansion;
-  if (expansion > 1) {
-    add_conv_norm(body, {in, inside, 1});
-    body.add(nn::ReLU6{});
+/// Stages of MobileNetV2, of which `strides` are the strides: calls `add` for each block.
+template <class F>
+void each_block_v2(const std::vector<int64_t>& strides, const F& add) {
+  struct Stage {
+    int64_t expansion, out, blocks;
+  };
+  int64_t in = 32;
+  auto stride = strides.begin();
+  for (const Stage& stage : std::vector<Stage>{
+           {1, 16, 1}, {6, 24, 2}, {6, 32, 3}, {6, 64, 4}, {6, 96, 3}, {6, 160, 3}, {6, 320, 1}}) {
+    for (int64_t block = 0; block < stage.blocks; ++block) {
+      add(InvertedResidual{in, in * stage.expansion, stage.out, 3, block == 0 ? *stride : 1, nn::ReLU6{}});
+      in = stage.out;
+    }
+    ++stride;
   }
-  add_conv_norm(body, {inside, inside, 3, stride, inside});
-  body.add(nn::ReLU6{});
-  add_conv_norm(body, {inside, out, 1});
-  if (stride == 1 && in == out) return nn::Residual{{.body = body}};
-  return body;
+}
+
+/// The features' mean, and layers that classify it.
+nn::Sequential classifying(const nn::Sequential& features, const nn::Sequential& classifier) {
+  nn::Sequential net{{"features", features},
+                     {"avgpool", nn::AdaptiveAvgPool2d{{.output_size = 1}}},
+                     {"flatten", nn::Flatten{}},
+                     {"classifier", classifier}};
+  start_convolutions(net);
+  start<nn::Linear>(net, [](const Tensor& w) { nn::init::normal_(w, 0, 0.01); });
+  return net;
+}
+
+struct BlockV3 {
+  int64_t kernel, inside, out;
+  bool excited, hardswish;
+  int64_t stride;
+};
+
+/// The multiple of 8 nearest to `channels`, and not less than nine tenths of it.
+int64_t multiple_of_8(int64_t channels) {
+  const int64_t near = std::max<int64_t>(8, (channels + 4) / 8 * 8);
+  return 10 * near < 9 * channels ? near + 8 : near;
+}
+
+nn::Sequential mobilenet_v3(const std::vector<BlockV3>& blocks, int64_t hidden, imagenet::Options options) {
+  const auto conv = [](ConvNorm c) {
+    c.eps = 0.001;
+    c.momentum = 0.01;
+    return conv_norm(c, nn::Hardswish{});
+  };
+  int64_t in = 16;
+  nn::Sequential features;
+  features.add(conv({3, in, 3, 2}));
+  for (const BlockV3& b : blocks) {
+    InvertedResidual block{in, b.inside, b.out, b.kernel, b.stride, nn::ReLU{}, {}, 0.001, 0.01};
+    if (b.hardswish) block.activation = nn::Hardswish{};
+    if (b.excited)
+      block.excitation = nn::SqueezeExcitation{{.input_channels = b.inside,
+                                                .squeeze_channels = multiple_of_8(b.inside / 4),
+                                                .scale_activation = nn::Hardsigmoid{}}};
+    features.add(published(block, Nested::all, "block"));
+    in = b.out;
+  }
+  features.add(conv({in, 6 * in, 1}));
+  return classifying(
+      features, nn::Sequential{nn::Linear{{.in_features = 6 * in, .out_features = hidden}}, nn::Hardswish{},
+                               nn::Dropout{{.p = 0.2}},
+                               nn::Linear{{.in_features = hidden, .out_features = options.num_classes}}});
 }
 
 }  // namespace
 
 nn::Sequential mobilenet_v2(ClassifierOptions options) {
-  struct Stage {
-    int64_t expansion, out, blocks, stride;
-  };
-  nn::Sequential net;
-  add_conv_norm(net, {options.in_channels, 32});
-  net.add(nn::ReLU6{});
-  int64_t in = 32;
-  for (const Stage& stage : std::vector<Stage>{{1, 16, 1, 1},
-                                               {6, 24, 2, 1},
-                                               {6, 32, 3, 2},
-                                               {6, 64, 4, 2},
-                                               {6, 96, 3, 1},
-                                               {6, 160, 3, 2},
-                                               {6, 320, 1, 1}})
-    for (int64_t block = 0; block < stage.blocks; ++block) {
-      net.add(inverted_residual(in, stage.out, block == 0 ? stage.stride : 1, stage.expansion));
-      in = stage.out;
-    }
-  add_conv_norm(net, {in, 1280, 1});
-  net.add(nn::ReLU6{});
+  nn::Sequential net = conv_norm({options.in_channels, 32}, nn::ReLU6{});
+  each_block_v2({1, 1, 2, 2, 1, 2, 1}, [&](const InvertedResidual& block) {
+    const nn::Sequential layers = layers_of(block, Nested::none);
+    block.keeps_shape() ? net.add(nn::Residual{{.body = layers}}) : net.add(layers);
+  });
+  add_conv_norm(net, {320, 1280, 1}, nn::ReLU6{});
   net.add(nn::AdaptiveAvgPool2d{{.output_size = 1}});
   net.add(nn::Flatten{});
   net.add(nn::Linear{{.in_features = 1280, .out_features = options.num_classes}});
   return net;
+}
+
+nn::Sequential imagenet::mobilenet_v2(Options options) {
+  nn::Sequential features;
+  features.add(conv_norm({3, 32, 3, 2}, nn::ReLU6{}));
+  each_block_v2({1, 2, 2, 2, 1, 2, 1}, [&](const InvertedResidual& block) {
+    features.add(published(block, Nested::activated, "conv"));
+  });
+  features.add(conv_norm({320, 1280, 1}, nn::ReLU6{}));
+  return classifying(features,
+                     nn::Sequential{nn::Dropout{{.p = 0.2}},
+                                    nn::Linear{{.in_features = 1280, .out_features = options.num_classes}}});
+}
+
+nn::Sequential imagenet::mobilenet_v3_small(Options options) {
+  return mobilenet_v3({{3, 16, 16, true, false, 2},
+                       {3, 72, 24, false, false, 2},
+                       {3, 88, 24, false, false, 1},
+                       {5, 96, 40, true, true, 2},
+                       {5, 240, 40, true, true, 1},
+                       {5, 240, 40, true, true, 1},
+                       {5, 120, 48, true, true, 1},
+                       {5, 144, 48, true, true, 1},
+                       {5, 288, 96, true, true, 2},
+                       {5, 576, 96, true, true, 1},
+                       {5, 576, 96, true, true, 1}},
+                      1024, options);
+}
+
+nn::Sequential imagenet::mobilenet_v3_large(Options options) {
+  return mobilenet_v3({{3, 16, 16, false, false, 1},
+                       {3, 64, 24, false, false, 2},
+                       {3, 72, 24, false, false, 1},
+                       {5, 72, 40, true, false, 2},
+                       {5, 120, 40, true, false, 1},
+                       {5, 120, 40, true, false, 1},
+                       {3, 240, 80, false, true, 2},
+                       {3, 200, 80, false, true, 1},
+                       {3, 184, 80, false, true, 1},
+                       {3, 184, 80, false, true, 1},
+                       {3, 480, 112, true, true, 1},
+                       {3, 672, 112, true, true, 1},
+                       {5, 672, 160, true, true, 2},
+                       {5, 960, 160, true, true, 1},
+                       {5, 960, 160, true, true, 1}},
+                      1280, options);
 }
 
 }  // namespace pleat::models

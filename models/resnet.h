@@ -1,6 +1,7 @@
 #pragma once
 
 #include "pleat/models/classifier_options.h"
+#include "pleat/models/imagenet.h"
 #include "pleat/nn/containers.h"
 
 namespace pleat::models {
@@ -13,4 +14,13 @@ nn::Sequential resnet20(ClassifierOptions options);
 /// 11 million parameters.
 nn::Sequential resnet18(ClassifierOptions options);
 
+namespace imagenet {
+
+/// ResNet (He et al., arXiv:1512.03385): 11.7, 21.8 and 25.6 million parameters. In resnet50 the 3x3
+/// convolutions have the strides, not the 1x1 ones before them.
+nn::Sequential resnet18(Options options = {});
+nn::Sequential resnet34(Options options = {});
+nn::Sequential resnet50(Options options = {});
+
+}  // namespace imagenet
 }  // namespace pleat::models
