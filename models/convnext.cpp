@@ -115,7 +115,7 @@ nn::Sequential imagenet::convnext_tiny(Options options) {
       {"avgpool", nn::AdaptiveAvgPool2d{{.output_size = 1}}},
       {"classifier", nn::Sequential{ChannelNorm(in), nn::Flatten{},
                                     nn::Linear{{.in_features = in, .out_features = options.num_classes}}}}};
-  const auto weight = [](const Tensor& w) { nn::init::trunc_normal_(w, {.std = 0.02}); };
+  const auto weight = [](const Tensor& w) { nn::init::normal_(w, 0, 0.02); };
   start<nn::ConvModule>(net, weight);
   start<nn::Linear>(net, weight);
   return net;

@@ -21,14 +21,15 @@ struct Options {
   int64_t num_classes = 1000;
 };
 
-/// Of the training set's channels, as shares of 255: for data::normalize.
+/// The mean of each channel of the training set, as a share of 255: for data::normalize.
 const std::vector<double>& channel_mean();
+/// The standard deviation.
 const std::vector<double>& channel_std();
 /// The names of the 1,000 classes, in the order of the results.
 const std::vector<std::string>& class_names();
 
-/// "resnet18", "resnet34", "resnet50", "mobilenet_v2", "mobilenet_v3_small", "mobilenet_v3_large",
-/// "efficientnet_b0", "convnext_tiny", "densenet121", "vgg11_bn", "vit_b_16".
+/// The names of the networks: "resnet18", "resnet34", "resnet50", "mobilenet_v2", "mobilenet_v3_small",
+/// "mobilenet_v3_large", "efficientnet_b0", "convnext_tiny", "densenet121", "vgg11_bn", "vit_b_16".
 const std::vector<std::string>& classifier_names();
 /// The network of that name. Throws ValueError for another name.
 nn::AnyModule make_classifier(const std::string& name, Options options = {});

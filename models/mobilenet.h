@@ -14,8 +14,9 @@ namespace imagenet {
 
 /// MobileNetV2: 3.5 million parameters.
 nn::Sequential mobilenet_v2(Options options = {});
-/// MobileNetV3 (Howard et al., arXiv:1905.02244): 2.5 and 5.5 million parameters.
+/// MobileNetV3, small (Howard et al., arXiv:1905.02244): 2.5 million parameters.
 nn::Sequential mobilenet_v3_small(Options options = {});
+/// MobileNetV3, large: 5.5 million parameters.
 nn::Sequential mobilenet_v3_large(Options options = {});
 
 }  // namespace imagenet

@@ -16,10 +16,11 @@ nn::Sequential resnet18(ClassifierOptions options);
 
 namespace imagenet {
 
-/// ResNet (He et al., arXiv:1512.03385): 11.7, 21.8 and 25.6 million parameters. In resnet50 the 3x3
-/// convolutions have the strides, not the 1x1 ones before them.
+/// ResNet of depth 18 (He et al., arXiv:1512.03385): 11.7 million parameters.
 nn::Sequential resnet18(Options options = {});
+/// Depth 34: 21.8 million parameters.
 nn::Sequential resnet34(Options options = {});
+/// Depth 50, blocks of three convolutions, of which the 3x3 ones have the strides: 25.6 million parameters.
 nn::Sequential resnet50(Options options = {});
 
 }  // namespace imagenet

@@ -41,13 +41,18 @@ struct EncoderBlock : nn::TransformerEncoderLayer {
   }
 };
 
-/// The number of tokens: that of patches, and one.
-int64_t tokens_of(const VisionTransformerOptions& o) {
-  for (const int64_t size : {o.image_size, o.patch_size, o.layers})
-    check<ValueError>(size >= 1, "VisionTransformer: sizes and layers must be at least 1, got {}", size);
+const VisionTransformerOptions& checked(const VisionTransformerOptions& o) {
+  for (const int64_t size :
+       {o.num_classes, o.image_size, o.patch_size, o.layers, o.heads, o.width, o.feedforward})
+    check<ValueError>(size >= 1, "VisionTransformer: options must be at least 1, got {}", size);
   check<ValueError>(o.image_size % o.patch_size == 0,
                     "VisionTransformer: patch_size = {} must divide image_size = {}", o.patch_size,
                     o.image_size);
+  return o;
+}
+
+/// The number of tokens: that of patches, and one.
+int64_t tokens_of(const VisionTransformerOptions& o) {
   const int64_t side = o.image_size / o.patch_size;
   return checked_multiply(side, side, "VisionTransformer") + 1;
 }
@@ -55,7 +60,7 @@ int64_t tokens_of(const VisionTransformerOptions& o) {
 }  // namespace
 
 VisionTransformer::VisionTransformer(const VisionTransformerOptions& o)
-    : options(o),
+    : options(checked(o)),
       class_token(nn::parameter(zeros({1, 1, o.width}))),
       conv_proj{
           {.in_channels = 3, .out_channels = o.width, .kernel_size = o.patch_size, .stride = o.patch_size}},
@@ -67,7 +72,7 @@ VisionTransformer::VisionTransformer(const VisionTransformerOptions& o)
     if (i == 0) check_layers("VisionTransformer", o.layers, 12, layers.num_parameters());
   }
   const auto fan_in = static_cast<double>(conv_proj.weight[0].numel());
-  nn::init::trunc_normal_(conv_proj.weight, {.std = std::sqrt(1 / fan_in)});
+  nn::init::normal_(conv_proj.weight, 0, std::sqrt(1 / fan_in));
   for (const Tensor& zero : {conv_proj.bias, head.weight, head.bias}) nn::init::zeros_(zero);
 }
 
