@@ -6,9 +6,6 @@
 #include "pleat/models/inverted_residual.h"
 #include "pleat/nn/activation.h"
 #include "pleat/nn/dropout.h"
-#include "pleat/nn/flatten.h"
-#include "pleat/nn/linear.h"
-#include "pleat/nn/pool.h"
 #include "pleat/nn/squeeze_excitation.h"
 
 namespace pleat::models {
@@ -39,13 +36,9 @@ nn::Sequential imagenet::efficientnet_b0(Options options) {
     features.add(stage);
   }
   features.add(conv_norm({in, 1280, 1}, nn::SiLU{}));
-  nn::Sequential net{
-      {"features", features},
-      {"avgpool", nn::AdaptiveAvgPool2d{{.output_size = 1}}},
-      {"flatten", nn::Flatten{}},
-      {"classifier", nn::Sequential{nn::Dropout{{.p = 0.2}},
-                                    nn::Linear{{.in_features = 1280, .out_features = options.num_classes}}}}};
-  start_convolutions(net);
+  nn::Sequential net = classifying(
+      features, nn::Sequential{nn::Dropout{{.p = 0.2}},
+                               nn::Linear{{.in_features = 1280, .out_features = options.num_classes}}});
   const double bound = 1 / std::sqrt(static_cast<double>(options.num_classes));
   start<nn::Linear>(net, [&](const Tensor& w) { nn::init::uniform_(w, -bound, bound); });
   return net;

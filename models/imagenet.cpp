@@ -39,14 +39,8 @@ const std::vector<Classifier>& classifiers() {
 
 }  // namespace
 
-const std::vector<double>& channel_mean() {
-  static const auto& mean = *new std::vector<double>{0.485, 0.456, 0.406};
-  return mean;
-}
-const std::vector<double>& channel_std() {
-  static const auto& deviation = *new std::vector<double>{0.229, 0.224, 0.225};
-  return deviation;
-}
+std::vector<double> channel_mean() { return {0.485, 0.456, 0.406}; }
+std::vector<double> channel_std() { return {0.229, 0.224, 0.225}; }
 
 const std::vector<std::string>& classifier_names() {
   static const auto& names = *[] {

@@ -22,9 +22,9 @@ struct Options {
 };
 
 /// The mean of each channel of the training set, as a share of 255: for data::normalize.
-const std::vector<double>& channel_mean();
+std::vector<double> channel_mean();
 /// The standard deviation.
-const std::vector<double>& channel_std();
+std::vector<double> channel_std();
 /// The names of the 1,000 classes, in the order of the results.
 const std::vector<std::string>& class_names();
 

@@ -6,6 +6,9 @@
 #include "pleat/models/conv_norm.h"
 #include "pleat/models/named_residual.h"
 #include "pleat/nn/containers.h"
+#include "pleat/nn/flatten.h"
+#include "pleat/nn/linear.h"
+#include "pleat/nn/pool.h"
 
 namespace pleat::models {
 
@@ -46,6 +49,17 @@ inline nn::AnyModule published(const InvertedResidual& block, Nested nested, con
   const nn::Sequential layers = layers_of(block, nested);
   if (block.keeps_shape()) return NamedResidual({.body = layers}, name, drop);
   return nn::Sequential{{name, layers}};
+}
+
+/// Features, their mean, and layers that classify it.
+inline nn::Sequential classifying(const nn::Sequential& features, const nn::Sequential& classifier) {
+  nn::Sequential net{{"features", features},
+                     {"avgpool", nn::AdaptiveAvgPool2d{{.output_size = 1}}},
+                     {"flatten", nn::Flatten{}},
+                     {"classifier", classifier}};
+  start_convolutions(net);
+  start<nn::Linear>(net, [](const Tensor& w) { nn::init::normal_(w, 0, 0.01); });
+  return net;
 }
 
 }  // namespace pleat::models

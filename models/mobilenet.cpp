@@ -1,14 +1,10 @@
 #include "pleat/models/mobilenet.h"
 
-#include <algorithm>
 #include <vector>
 
 #include "pleat/models/inverted_residual.h"
 #include "pleat/nn/activation.h"
 #include "pleat/nn/dropout.h"
-#include "pleat/nn/flatten.h"
-#include "pleat/nn/linear.h"
-#include "pleat/nn/pool.h"
 #include "pleat/nn/squeeze_excitation.h"
 
 namespace pleat::models {
@@ -32,49 +28,29 @@ void each_block_v2(const std::vector<int64_t>& strides, const F& add) {
   }
 }
 
-/// The features' mean, and layers that classify it.
-nn::Sequential classifying(const nn::Sequential& features, const nn::Sequential& classifier) {
-  nn::Sequential net{{"features", features},
-                     {"avgpool", nn::AdaptiveAvgPool2d{{.output_size = 1}}},
-                     {"flatten", nn::Flatten{}},
-                     {"classifier", classifier}};
-  start_convolutions(net);
-  start<nn::Linear>(net, [](const Tensor& w) { nn::init::normal_(w, 0, 0.01); });
-  return net;
-}
-
 struct BlockV3 {
-  int64_t kernel, inside, out;
-  bool excited, hardswish;
+  int64_t kernel, inside, out, squeeze;  ///< channels of the excitation, or 0
+  bool hardswish;
   int64_t stride;
 };
 
-/// The multiple of 8 nearest to `channels`, and not less than nine tenths of it.
-int64_t multiple_of_8(int64_t channels) {
-  const int64_t near = std::max<int64_t>(8, (channels + 4) / 8 * 8);
-  return 10 * near < 9 * channels ? near + 8 : near;
-}
-
 nn::Sequential mobilenet_v3(const std::vector<BlockV3>& blocks, int64_t hidden, imagenet::Options options) {
-  const auto conv = [](ConvNorm c) {
-    c.eps = 0.001;
-    c.momentum = 0.01;
-    return conv_norm(c, nn::Hardswish{});
+  const auto conv = [](int64_t from, int64_t to, int64_t kernel, int64_t stride) {
+    return conv_norm({from, to, kernel, stride, 1, false, 0.001, 0.01}, nn::Hardswish{});
   };
   int64_t in = 16;
   nn::Sequential features;
-  features.add(conv({3, in, 3, 2}));
+  features.add(conv(3, in, 3, 2));
   for (const BlockV3& b : blocks) {
     InvertedResidual block{in, b.inside, b.out, b.kernel, b.stride, nn::ReLU{}, {}, 0.001, 0.01};
     if (b.hardswish) block.activation = nn::Hardswish{};
-    if (b.excited)
-      block.excitation = nn::SqueezeExcitation{{.input_channels = b.inside,
-                                                .squeeze_channels = multiple_of_8(b.inside / 4),
-                                                .scale_activation = nn::Hardsigmoid{}}};
+    if (b.squeeze > 0)
+      block.excitation = nn::SqueezeExcitation{
+          {.input_channels = b.inside, .squeeze_channels = b.squeeze, .scale_activation = nn::Hardsigmoid{}}};
     features.add(published(block, Nested::all, "block"));
     in = b.out;
   }
-  features.add(conv({in, 6 * in, 1}));
+  features.add(conv(in, 6 * in, 1, 1));
   return classifying(
       features, nn::Sequential{nn::Linear{{.in_features = 6 * in, .out_features = hidden}}, nn::Hardswish{},
                                nn::Dropout{{.p = 0.2}},
@@ -109,36 +85,36 @@ nn::Sequential imagenet::mobilenet_v2(Options options) {
 }
 
 nn::Sequential imagenet::mobilenet_v3_small(Options options) {
-  return mobilenet_v3({{3, 16, 16, true, false, 2},
-                       {3, 72, 24, false, false, 2},
-                       {3, 88, 24, false, false, 1},
-                       {5, 96, 40, true, true, 2},
-                       {5, 240, 40, true, true, 1},
-                       {5, 240, 40, true, true, 1},
-                       {5, 120, 48, true, true, 1},
-                       {5, 144, 48, true, true, 1},
-                       {5, 288, 96, true, true, 2},
-                       {5, 576, 96, true, true, 1},
-                       {5, 576, 96, true, true, 1}},
+  return mobilenet_v3({{3, 16, 16, 8, false, 2},
+                       {3, 72, 24, 0, false, 2},
+                       {3, 88, 24, 0, false, 1},
+                       {5, 96, 40, 24, true, 2},
+                       {5, 240, 40, 64, true, 1},
+                       {5, 240, 40, 64, true, 1},
+                       {5, 120, 48, 32, true, 1},
+                       {5, 144, 48, 40, true, 1},
+                       {5, 288, 96, 72, true, 2},
+                       {5, 576, 96, 144, true, 1},
+                       {5, 576, 96, 144, true, 1}},
                       1024, options);
 }
 
 nn::Sequential imagenet::mobilenet_v3_large(Options options) {
-  return mobilenet_v3({{3, 16, 16, false, false, 1},
-                       {3, 64, 24, false, false, 2},
-                       {3, 72, 24, false, false, 1},
-                       {5, 72, 40, true, false, 2},
-                       {5, 120, 40, true, false, 1},
-                       {5, 120, 40, true, false, 1},
-                       {3, 240, 80, false, true, 2},
-                       {3, 200, 80, false, true, 1},
-                       {3, 184, 80, false, true, 1},
-                       {3, 184, 80, false, true, 1},
-                       {3, 480, 112, true, true, 1},
-                       {3, 672, 112, true, true, 1},
-                       {5, 672, 160, true, true, 2},
-                       {5, 960, 160, true, true, 1},
-                       {5, 960, 160, true, true, 1}},
+  return mobilenet_v3({{3, 16, 16, 0, false, 1},
+                       {3, 64, 24, 0, false, 2},
+                       {3, 72, 24, 0, false, 1},
+                       {5, 72, 40, 24, false, 2},
+                       {5, 120, 40, 32, false, 1},
+                       {5, 120, 40, 32, false, 1},
+                       {3, 240, 80, 0, true, 2},
+                       {3, 200, 80, 0, true, 1},
+                       {3, 184, 80, 0, true, 1},
+                       {3, 184, 80, 0, true, 1},
+                       {3, 480, 112, 120, true, 1},
+                       {3, 672, 112, 168, true, 1},
+                       {5, 672, 160, 168, true, 2},
+                       {5, 960, 160, 240, true, 1},
+                       {5, 960, 160, 240, true, 1}},
                       1280, options);
 }
 

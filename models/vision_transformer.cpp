@@ -1,6 +1,5 @@
 #include "pleat/models/vision_transformer.h"
 
-#include <cmath>
 #include <string>
 
 #include "pleat/core/base/format.h"
@@ -41,18 +40,14 @@ struct EncoderBlock : nn::TransformerEncoderLayer {
   }
 };
 
-const VisionTransformerOptions& checked(const VisionTransformerOptions& o) {
+/// The number of tokens: that of patches, and one.
+int64_t tokens_of(const VisionTransformerOptions& o) {
   for (const int64_t size :
        {o.num_classes, o.image_size, o.patch_size, o.layers, o.heads, o.width, o.feedforward})
     check<ValueError>(size >= 1, "VisionTransformer: options must be at least 1, got {}", size);
   check<ValueError>(o.image_size % o.patch_size == 0,
                     "VisionTransformer: patch_size = {} must divide image_size = {}", o.patch_size,
                     o.image_size);
-  return o;
-}
-
-/// The number of tokens: that of patches, and one.
-int64_t tokens_of(const VisionTransformerOptions& o) {
   const int64_t side = o.image_size / o.patch_size;
   return checked_multiply(side, side, "VisionTransformer") + 1;
 }
@@ -60,19 +55,18 @@ int64_t tokens_of(const VisionTransformerOptions& o) {
 }  // namespace
 
 VisionTransformer::VisionTransformer(const VisionTransformerOptions& o)
-    : options(checked(o)),
+    : options(o),
+      pos_embedding(nn::parameter(randn({1, tokens_of(o), o.width}) * 0.02)),
       class_token(nn::parameter(zeros({1, 1, o.width}))),
       conv_proj{
           {.in_channels = 3, .out_channels = o.width, .kernel_size = o.patch_size, .stride = o.patch_size}},
-      pos_embedding(nn::parameter(randn({1, tokens_of(o), o.width}) * 0.02)),
       ln{{.normalized_shape = o.width, .eps = 1e-6}},
       head{{.in_features = o.width, .out_features = o.num_classes}} {
   for (int64_t i = 0; i < o.layers; ++i) {
     layers.add("encoder_layer_" + std::to_string(i), EncoderBlock(o));
     if (i == 0) check_layers("VisionTransformer", o.layers, 12, layers.num_parameters());
   }
-  const auto fan_in = static_cast<double>(conv_proj.weight[0].numel());
-  nn::init::normal_(conv_proj.weight, 0, std::sqrt(1 / fan_in));
+  nn::init::kaiming_normal_(conv_proj.weight, {.nonlinearity = "linear"});
   for (const Tensor& zero : {conv_proj.bias, head.weight, head.bias}) nn::init::zeros_(zero);
 }
 

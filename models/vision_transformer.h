@@ -27,9 +27,9 @@ struct VisionTransformer : nn::Module {
   void members(nn::Members& m) override;
 
   VisionTransformerOptions options;
-  Tensor class_token;  ///< [1, 1, width]
-  nn::Conv2d conv_proj;
   Tensor pos_embedding;  ///< [1, patches + 1, width]
+  Tensor class_token;    ///< [1, 1, width]
+  nn::Conv2d conv_proj;
   nn::Sequential layers;
   nn::LayerNorm ln;
   nn::Linear head;
