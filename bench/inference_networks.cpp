@@ -1,6 +1,5 @@
 #include "pleat/bench/inference_networks.h"
 
-#include <algorithm>
 #include <functional>
 #include <map>
 #include <utility>
@@ -10,6 +9,7 @@
 #include "pleat/models/conv_norm.h"
 #include "pleat/models/convnext.h"
 #include "pleat/models/dcgan.h"
+#include "pleat/models/efficientnet.h"
 #include "pleat/models/make_classifier.h"
 #include "pleat/models/mobilenet.h"
 #include "pleat/models/unet.h"
@@ -61,55 +61,6 @@ nn::Sequential bottlenecks(int64_t groups) {
     out *= 2;
   }
   add_head(net, in);
-  return net;
-}
-
-/// Channels times what two small layers make of their means (Hu et al., arXiv:1709.01507).
-struct SqueezeExcite : nn::Module {
-  SqueezeExcite(int64_t channels, int64_t inside)
-      : reduce{{.in_channels = channels, .out_channels = inside, .kernel_size = 1}},
-        expand{{.in_channels = inside, .out_channels = channels, .kernel_size = 1}} {}
-  void members(nn::Members& m) override {
-    m("reduce", reduce);
-    m("expand", expand);
-  }
-  Tensor forward(const Tensor& x) override {
-    return x * sigmoid(expand(silu(reduce(adaptive_avg_pool2d(x, {.output_size = 1})))));
-  }
-
-  nn::Conv2d reduce, expand;
-};
-
-/// Tan and Le, arXiv:1905.11946.
-nn::Sequential efficientnet_b0() {
-  struct Stage {
-    int64_t expansion, kernel, stride, out, blocks;
-  };
-  nn::Sequential net;
-  add(net, {3, 32, 3, 2}, nn::SiLU{});
-  int64_t in = 32;
-  for (const Stage& s : std::vector<Stage>{{1, 3, 1, 16, 1},
-                                           {6, 3, 2, 24, 2},
-                                           {6, 5, 2, 40, 2},
-                                           {6, 3, 2, 80, 3},
-                                           {6, 5, 1, 112, 3},
-                                           {6, 5, 2, 192, 4},
-                                           {6, 3, 1, 320, 1}})
-    for (int64_t i = 0; i < s.blocks; ++i) {
-      const int64_t inside = in * s.expansion, stride = i == 0 ? s.stride : 1;
-      nn::Sequential body;
-      if (s.expansion > 1) add(body, {in, inside, 1}, nn::SiLU{});
-      add(body, {inside, inside, s.kernel, stride, inside}, nn::SiLU{});
-      body.add(SqueezeExcite(inside, std::max<int64_t>(1, in / 4)));
-      add(body, {inside, s.out, 1});
-      if (stride == 1 && in == s.out)
-        net.add(nn::Residual{{.body = body}});
-      else
-        net.add(body);
-      in = s.out;
-    }
-  add(net, {in, 1280, 1}, nn::SiLU{});
-  add_head(net, 1280);
   return net;
 }
 
@@ -295,7 +246,7 @@ const std::map<std::string, Row>& rows() {
       {"convnext_atto", {[] { return shared(models::convnext_atto({.num_classes = 1000})); }, {3, 64, 64}}},
       {"dcgan", {[] { return shared(models::dcgan_generator()); }, {100, 1, 1}}},
       {"densenet", {[] { return shared(densenet()); }, {3, 32, 32}}},
-      {"efficientnet_b0", {[] { return shared(efficientnet_b0()); }, {3, 64, 64}}},
+      {"efficientnet_b0", {[] { return shared(models::imagenet::efficientnet_b0()); }, {3, 64, 64}}},
       {"gru", {[] { return shared(LastOutput<nn::GRU>{}); }, {32, 64}}},
       {"lstm", {[] { return shared(LastOutput<nn::LSTM>{}); }, {32, 64}}},
       {"mlp", {[] { return shared(mlp()); }, {12}}},

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "pleat/models/classifier_options.h"
+#include "pleat/models/imagenet.h"
 #include "pleat/nn/containers.h"
 
 namespace pleat::models {
@@ -9,5 +10,12 @@ namespace pleat::models {
 /// 160, 320), with a stem of stride 2 for images of 32 x 32 pixels, and without stochastic depth:
 /// 3.4 million parameters.
 nn::Sequential convnext_atto(ClassifierOptions options);
+
+namespace imagenet {
+
+/// ConvNeXt-T with stochastic depth: 28.6 million parameters.
+nn::Sequential convnext_tiny(Options options = {});
+
+}  // namespace imagenet
 
 }  // namespace pleat::models

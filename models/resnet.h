@@ -1,6 +1,7 @@
 #pragma once
 
 #include "pleat/models/classifier_options.h"
+#include "pleat/models/imagenet.h"
 #include "pleat/nn/containers.h"
 
 namespace pleat::models {
@@ -13,4 +14,14 @@ nn::Sequential resnet20(ClassifierOptions options);
 /// 11 million parameters.
 nn::Sequential resnet18(ClassifierOptions options);
 
+namespace imagenet {
+
+/// ResNet of depth 18 (He et al., arXiv:1512.03385): 11.7 million parameters.
+nn::Sequential resnet18(Options options = {});
+/// Depth 34: 21.8 million parameters.
+nn::Sequential resnet34(Options options = {});
+/// Depth 50, blocks of three convolutions, of which the 3x3 ones have the strides: 25.6 million parameters.
+nn::Sequential resnet50(Options options = {});
+
+}  // namespace imagenet
 }  // namespace pleat::models

@@ -1,11 +1,13 @@
 #include "pleat/models/vgg.h"
 
+#include <algorithm>
 #include <vector>
 
 #include "pleat/core/base/format.h"
 #include "pleat/models/conv_norm.h"
 #include "pleat/models/small_cnn.h"
 #include "pleat/nn/activation.h"
+#include "pleat/nn/dropout.h"
 #include "pleat/nn/flatten.h"
 #include "pleat/nn/linear.h"
 #include "pleat/nn/pool.h"
@@ -13,26 +15,32 @@
 namespace pleat::models {
 namespace {
 
-/// Convolutions of these channels, a pooling where they are 0, and a linear layer.
-nn::Sequential plain_net(const char* name, const std::vector<int64_t>& layers,
-                         const ClassifierOptions& options) {
+const std::vector<int64_t> vgg11_layers{64, 0, 128, 0, 256, 256, 0, 512, 512, 0, 512, 512, 0};
+
+/// Convolutions of these channels with batch norm and ReLU, and a pooling where they are 0.
+nn::Sequential plain_layers(int64_t in, const std::vector<int64_t>& layers, bool bias) {
   nn::Sequential net;
-  int64_t in = options.in_channels, shrunk = 1;
   for (const int64_t out : layers) {
     if (out == 0) {
       net.add(nn::MaxPool2d{{.kernel_size = 2}});
-      shrunk *= 2;
       continue;
     }
-    add_conv_norm(net, {in, out});
-    net.add(nn::ReLU{});
+    add_conv_norm(net, {.in = in, .out = out, .bias = bias}, nn::ReLU{});
     in = out;
   }
+  return net;
+}
+
+/// The layers, and a linear one.
+nn::Sequential plain_net(const char* name, const std::vector<int64_t>& layers,
+                         const ClassifierOptions& options) {
+  const int64_t shrunk = int64_t{1} << std::ranges::count(layers, 0), last = std::ranges::max(layers);
   check<ValueError>(options.image_size >= shrunk && options.image_size % shrunk == 0,
                     "{}: image_size must be a multiple of {}, got {}", name, shrunk, options.image_size);
   const int64_t side = options.image_size / shrunk;
+  nn::Sequential net = plain_layers(options.in_channels, layers, false);
   net.add(nn::Flatten{});
-  net.add(nn::Linear{{.in_features = count(Shape{in, side, side}), .out_features = options.num_classes}});
+  net.add(nn::Linear{{.in_features = count(Shape{last, side, side}), .out_features = options.num_classes}});
   return net;
 }
 
@@ -42,8 +50,21 @@ nn::Sequential small_cnn(ClassifierOptions options) {
   return plain_net("small_cnn", {32, 0, 64, 0, 128, 0}, options);
 }
 
-nn::Sequential vgg11(ClassifierOptions options) {
-  return plain_net("vgg11", {64, 0, 128, 0, 256, 256, 0, 512, 512, 0, 512, 512, 0}, options);
+nn::Sequential vgg11(ClassifierOptions options) { return plain_net("vgg11", vgg11_layers, options); }
+
+nn::Sequential imagenet::vgg11_bn(Options options) {
+  const auto linear = [](int64_t in, int64_t out) {
+    return nn::Linear{{.in_features = in, .out_features = out}};
+  };
+  nn::Sequential net{
+      {"features", plain_layers(3, vgg11_layers, true)},
+      {"avgpool", nn::AdaptiveAvgPool2d{{.output_size = 7}}},
+      {"flatten", nn::Flatten{}},
+      {"classifier", nn::Sequential{linear(512 * 7 * 7, 4096), nn::ReLU{}, nn::Dropout{}, linear(4096, 4096),
+                                    nn::ReLU{}, nn::Dropout{}, linear(4096, options.num_classes)}}};
+  start_convolutions(net);
+  start<nn::Linear>(net, [](const Tensor& w) { nn::init::normal_(w, 0, 0.01); });
+  return net;
 }
 
 }  // namespace pleat::models

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "pleat/models/classifier_options.h"
+#include "pleat/models/imagenet.h"
 #include "pleat/nn/containers.h"
 
 namespace pleat::models {
@@ -9,4 +10,10 @@ namespace pleat::models {
 /// at its end: 9 million parameters. Throws ValueError unless 32 divides image_size.
 nn::Sequential vgg11(ClassifierOptions options);
 
+namespace imagenet {
+
+/// The same with biases of the convolutions and three linear layers: 132.9 million parameters.
+nn::Sequential vgg11_bn(Options options = {});
+
+}  // namespace imagenet
 }  // namespace pleat::models

@@ -27,6 +27,14 @@ using Dropout1d = ChannelDropout<"Dropout1d", 1>;
 using Dropout2d = ChannelDropout<"Dropout2d", 2>;
 using Dropout3d = ChannelDropout<"Dropout3d", 3>;
 
+/// Sets whole samples of x [N, ...] to 0 with probability p and scales the others, in training: where x is
+/// what a residual block adds, the block is left out for some samples. Huang et al., "Deep networks with
+/// stochastic depth" (2016). forward throws ShapeError for a scalar.
+struct StochasticDepth : Layer<"StochasticDepth", DropoutOptions> {
+  using Layer::Layer;
+  Tensor forward(const Tensor& x) override;
+};
+
 namespace detail {
 void check_options(LayerName layer, const DropoutOptions& options);
 std::string text_of_options(LayerName, const DropoutOptions& options);

@@ -183,6 +183,18 @@ class CharTransformer(nn.Module):
         return self.body(self.characters(text) + self.places(torch.arange(text.shape[1], device=text.device)))
 
 
+def torchvision_network(name):
+    def make(**options):
+        import torchvision  # which the networks above do without
+        return getattr(torchvision.models, name)(
+            **{{"classes": "num_classes", "size": "image_size"}[key]: value for key, value in options.items()})
+    return make
+
+
+# Of models/imagenet.h: torchvision's own.
+IMAGENET = ("resnet18", "resnet34", "resnet50", "mobilenet_v2", "mobilenet_v3_small", "mobilenet_v3_large",
+            "efficientnet_b0", "convnext_tiny", "densenet121", "vgg11_bn", "vit_b_16")
+
 # By the name of the function or class in models/, of the options that it has there.
 NETWORKS = {
     "small_cnn": lambda classes, channels, size: plain((32, 0, 64, 0, 128, 0), classes, channels, size),
@@ -198,6 +210,7 @@ NETWORKS = {
     "dcgan_generator": lambda width: generator(width),
     "dcgan_discriminator": lambda width: discriminator(width),
     "char_transformer": CharTransformer,
+    **{"imagenet." + name: torchvision_network(name) for name in IMAGENET},
 }
 MODELS = {
     "small": lambda: NETWORKS["small_cnn"](10, 3, 32),

@@ -3,16 +3,19 @@
 
     torch_weights.py to-pleat resnet18 weights.pt weights.safetensors --classes 10
     torch_weights.py to-torch resnet18 weights.safetensors weights.pt --classes 10
+    torch_weights.py to-pleat imagenet.resnet50 resnet50-11ad3fa6.pth resnet50.safetensors
 
 The networks are those of scripts/torch_networks.py, where names and shapes are Pleat's. An entry that is missing or
 unexpected, or has another shape, is an error that lists all of them, and nothing is written. What a .pt file holds
 beside tensors is not read; a dictionary with the entry "state_dict" or "model" stands for that entry, and "module." and
 "_orig_mod." before all names are dropped. --by-order takes the tensors by their order instead of their names, for
-networks of other names. Needs torch and safetensors.
+networks of other names. Those called imagenet. are torchvision's: files as it publishes them are read, with the names that
+older ones have. Needs torch and safetensors, and torchvision for these.
 """
 
 import argparse
 import pathlib
+import re
 import sys
 
 import torch
@@ -37,6 +40,8 @@ def network(args):
         "dcgan_generator": {"width": 64},
         "dcgan_discriminator": {"width": 64},
         "char_transformer": {"characters": 65, "length": 64, "width": 128, "heads": 4, "layers": 4},
+        "imagenet.vit_b_16": {"classes": 1000, "size": 224},
+        **{"imagenet." + name: {"classes": 1000} for name in torch_networks.IMAGENET if name != "vit_b_16"},
     }.get(args.network, {"classes": None, "channels": 3, "size": 32})
     unused = [name for name, value in given.items() if value is not None and name not in wanted]
     if unused:
@@ -61,6 +66,16 @@ def read(path):
         if content and all(name.startswith(prefix) for name in content):
             content = {name[len(prefix):]: tensor for name, tensor in content.items()}
     return content
+
+
+def renamed(state, wanted):
+    """A state of published weights with today's names: those of DenseNet and ViT changed, and batch norms did not always
+    count their batches."""
+    new = {re.sub(r"(denselayer\d+\.(?:norm|conv))\.(\d)", r"\1\2", name): tensor for name, tensor in state.items()}
+    for old, number in (("linear_1", "0"), ("linear_2", "3")):
+        new = {name.replace(f".mlp.{old}.", f".mlp.{number}."): tensor for name, tensor in new.items()}
+    counts = {name: torch.zeros((), dtype=torch.int64) for name in wanted if name.endswith(".num_batches_tracked")}
+    return {**counts, **new} if not counts.keys() & new.keys() else new
 
 
 def matched(state, wanted, by_order):
@@ -94,7 +109,7 @@ def main():
     parser.add_argument("--by-order", action="store_true", help="match tensors by their order, not by name")
     parser.add_argument("--widths", type=lambda text: tuple(map(int, text.split(","))), help="of unet: 32,64,128,256")
     for name, what in (("classes", "of classifiers and unet"), ("channels", "of the input"),
-                       ("image-size", "of small_cnn, vgg11 and lenet"), ("width", "of dcgan and char_transformer"),
+                       ("image-size", "of small_cnn, vgg11, lenet and vit_b_16"), ("width", "of dcgan and char_transformer"),
                        ("characters", "of char_transformer"), ("length", "of char_transformer"),
                        ("heads", "of char_transformer"), ("layers", "of char_transformer")):
         parser.add_argument("--" + name, type=int, help=what)
@@ -102,7 +117,10 @@ def main():
     try:
         if args.direction == "to-pleat" and args.target.suffix != ".safetensors":
             raise WeightsError(f"{args.target}: Pleat reads .safetensors")
-        state = matched(read(args.source), network(args).state_dict(), args.by_order)
+        state, wanted = read(args.source), network(args).state_dict()
+        if args.network.startswith("imagenet."):
+            state = renamed(state, wanted)
+        state = matched(state, wanted, args.by_order)
     except WeightsError as error:
         print(f"torch_weights.py: {args.source} as {args.network}:\n{error}", file=sys.stderr)
         return 1

@@ -11,7 +11,9 @@
 #include "pleat/models/dcgan.h"
 #include "pleat/models/lenet.h"
 #include "pleat/models/make_classifier.h"
+#include "pleat/models/mobilenet.h"
 #include "pleat/models/unet.h"
+#include "pleat/models/vision_transformer.h"
 #include "pleat/models/voxel_net.h"
 #include "pleat/nn/embedding.h"
 #include "pleat/nn/init.h"
@@ -67,7 +69,10 @@ TEST_CASE("modules too large for any machine are refused before the memory is ta
     CHECK_THROWS_AS(
         models::CharTransformer({.characters = 1, .length = 1, .width = 1, .heads = 1, .layers = n}), Error);
   };
-  for (const int64_t layers : {int64_t{1} << 34, int64_t{1} << 40, most}) layered(layers);
+  for (const int64_t layers : {int64_t{1} << 34, int64_t{1} << 40, most}) {
+    layered(layers);
+    CHECK_THROWS_AS(models::VisionTransformer({2, 4, 2, layers, 1, 2, 2}), Error);
+  }
   for (const int64_t size : huge) {
     for (const std::string& name : models::classifier_names()) {
       CHECK_THROWS_AS(models::make_classifier(name, {.num_classes = size}), Error);
@@ -85,6 +90,15 @@ TEST_CASE("modules too large for any machine are refused before the memory is ta
     CHECK_THROWS_AS(models::unet({.num_classes = size}), Error);
     CHECK_THROWS_AS(models::unet({.num_classes = 2, .widths = {size, size}}), Error);
     CHECK_THROWS_AS(models::voxel_net({.num_classes = size}), Error);
+    CHECK_THROWS_AS(models::imagenet::mobilenet_v3_small({.num_classes = size}), Error);
+    const auto vit = [](int64_t classes, int64_t image, int64_t patch, int64_t width, int64_t hidden) {
+      models::VisionTransformer({classes, image, patch, 1, 1, width, hidden});
+    };
+    CHECK_THROWS_AS(vit(size, 4, 2, 2, 2), Error);
+    CHECK_THROWS_AS(vit(2, size, 1, 2, 2), Error);
+    CHECK_THROWS_AS(vit(2, size, size, 2, 2), Error);
+    CHECK_THROWS_AS(vit(2, 4, 2, size, 2), Error);
+    CHECK_THROWS_AS(vit(2, 4, 2, 2, size), Error);
   }
 }
 

@@ -1,3 +1,5 @@
+#include <cmath>
+
 #include "pleat/pleat.h"
 #include "pleat/tests/catch.h"
 
@@ -104,4 +106,66 @@ TEST_CASE("a small ConvNeXt learns", "[models]") {
     (i == 0 ? first : last) = loss.item();
   }
   CHECK(last < 0.3 * first);
+}
+
+TEST_CASE("networks for ImageNet by their names", "[models]") {
+  CHECK(models::imagenet::class_names().size() == 1000);
+  CHECK(models::imagenet::class_names().front() == "tench");
+  CHECK(models::imagenet::class_names().back() == "toilet tissue");
+  CHECK(models::imagenet::channel_mean().size() == 3);
+  CHECK(models::imagenet::channel_std().size() == 3);
+  CHECK(models::imagenet::classifier_names().size() == 11);
+  CHECK_THROWS_WITH(models::imagenet::make_classifier("resnet20"), Contains("there are resnet18, resnet34"));
+  const auto parameters = [](const nn::AnyModule& net) { return net.get().num_parameters(); };
+  CHECK(parameters(models::imagenet::make_classifier("resnet18")) == 11'689'512);
+  CHECK(parameters(models::imagenet::resnet50()) == 25'557'032);
+  CHECK(parameters(models::imagenet::mobilenet_v2()) == 3'504'872);
+  CHECK(parameters(models::imagenet::mobilenet_v3_small()) == 2'542'856);
+  CHECK(parameters(models::imagenet::efficientnet_b0()) == 5'288'548);
+  CHECK(parameters(models::imagenet::densenet121()) == 7'978'856);
+}
+
+TEST_CASE("networks for ImageNet start as torchvision's do", "[models]") {
+  manual_seed(1);
+  nn::Sequential mobile = models::imagenet::mobilenet_v3_small({.num_classes = 7});
+  const nn::StateDict state = mobile.state_dict();
+  const auto deviation = [&](const char* name) { return stddev(state.at(name)).item(); };
+  CHECK(deviation("features.11.block.0.0.weight") == Approx(std::sqrt(2.0 / 576)).epsilon(0.02));
+  CHECK(deviation("features.11.block.1.0.weight") == Approx(std::sqrt(2.0 / (576 * 25))).epsilon(0.02));
+  CHECK(deviation("classifier.0.weight") == Approx(0.01).epsilon(0.02));
+  CHECK(array_equal(state.at("features.1.block.1.fc1.bias"), zeros({8})));
+  const auto& stem = mobile.get<nn::Sequential>(0).get<nn::Sequential>(0).get<nn::BatchNorm2d>(1);
+  CHECK(stem.options.eps == 0.001);
+  CHECK(stem.options.momentum == 0.01);
+  nn::Sequential efficient = models::imagenet::efficientnet_b0({.num_classes = 7});
+  std::vector<double> shares;
+  efficient.apply([&](nn::Module& module) {
+    if (const auto* depth = dynamic_cast<nn::StochasticDepth*>(&module)) shares.push_back(depth->options.p);
+  });
+  REQUIRE(shares.size() == 9);  // of the blocks with something beside them
+  CHECK(shares.front() == Approx(0.2 * 2 / 16));
+  CHECK(shares.back() == Approx(0.2 * 14 / 16));
+  // Blocks are left out in training only.
+  manual_seed(2);
+  const Tensor x = randn({4, 3, 32, 32});
+  CHECK_FALSE(array_equal(efficient(x), efficient(x)));
+  efficient.eval();
+  CHECK(array_equal(efficient(x), efficient(x)));
+}
+
+TEST_CASE("a vision transformer refuses what it was not made for", "[models]") {
+  models::VisionTransformer net({.num_classes = 3,
+                                 .image_size = 8,
+                                 .patch_size = 4,
+                                 .layers = 1,
+                                 .heads = 2,
+                                 .width = 8,
+                                 .feedforward = 8});
+  CHECK(array_equal(net(randn({2, 3, 8, 8})), zeros({2, 3})));  // as its last layer starts
+  CHECK_THROWS_WITH(net(randn({2, 3, 8, 12})), Contains("pictures must be [N, 3, 8, 8]"));
+  CHECK_THROWS_WITH(models::VisionTransformer({.image_size = 20}),
+                    Contains("patch_size = 16 must divide image_size = 20"));
+  CHECK_THROWS_AS(models::VisionTransformer({.layers = 0}), ValueError);
+  CHECK_THROWS_AS(models::VisionTransformer({.heads = 7}), ValueError);
+  CHECK_THROWS_AS(models::VisionTransformer({.width = -1}), ValueError);
 }

@@ -37,3 +37,20 @@ TEST_CASE("Dropout1d, 2d and 3d drop whole channels of images of their rank", "[
   CHECK_THROWS_WITH((nn::Dropout3d{{.p = 1.5}}), "Dropout3d: p must be in [0, 1], got 1.5");
   CHECK_THROWS_AS((nn::Dropout{{.p = -0.1}}), ValueError);
 }
+
+TEST_CASE("StochasticDepth leaves out whole samples in training", "[nn]") {
+  manual_seed(3);
+  nn::StochasticDepth depth{{.p = 0.5}};
+  const Tensor x = ones({64, 3, 2});
+  const auto y = depth(x).to_vector();
+  std::set<float> kept;
+  for (std::size_t sample = 0; sample < 64; ++sample) {
+    kept.insert(y[sample * 6]);
+    for (std::size_t i = 0; i < 6; ++i) CHECK(y[sample * 6 + i] == y[sample * 6]);
+  }
+  CHECK(kept == std::set<float>{0, 2});
+  CHECK_THROWS_WITH(depth(full({}, 1.0)), "StochasticDepth: needs samples [N, ...], got [] float32 cpu");
+  CHECK_THROWS_AS((nn::StochasticDepth{{.p = 2}}), ValueError);
+  depth.eval();
+  CHECK(depth(x).to_vector() == x.to_vector());
+}

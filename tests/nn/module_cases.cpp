@@ -13,6 +13,7 @@
 #include "pleat/nn/pool.h"
 #include "pleat/nn/recurrent.h"
 #include "pleat/nn/shuffle.h"
+#include "pleat/nn/squeeze_excitation.h"
 #include "pleat/nn/transformer.h"
 #include "pleat/nn/upsample.h"
 
@@ -310,6 +311,14 @@ const std::vector<ModuleCase>& module_cases() {
       by_one<Dropout1d>("Dropout1d", one_of, {2, 3, 4}),
       by_one<Dropout2d>("Dropout2d", one_of, {2, 3, 2, 2}),
       by_one<Dropout3d>("Dropout3d", one_of, {2, 3, 1, 2, 2}),
+      by_one<StochasticDepth>("StochasticDepth", one_of),
+      {"SqueezeExcitation",
+       {4, 2},
+       [](const Integers& i) {
+         return made(SqueezeExcitation{
+             {.input_channels = i[0], .squeeze_channels = i[1], .activation = SiLU{}}});
+       },
+       {2, 4, 3, 3}},
       {"Flatten",
        {1, -1},
        [](const Integers& i) { return made(Flatten{{.first = i[0], .last = i[1]}}); },
