@@ -13,7 +13,7 @@
 #include "pleat/core/tensor/copy.h"
 #include "pleat/core/tensor/create.h"
 #include "pleat/core/tensor/trace.h"
-#include "pleat/ops/elementwise/select.h"
+#include "pleat/ops/conv/options.h"
 
 namespace pleat::onnx::imported {
 namespace {
@@ -103,8 +103,7 @@ Tensor without_view(const Tensor& x) {
 /// Functions of a file in place: their nodes with the names and attributes of the caller.
 class Inliner {
  public:
-  Inliner(const std::vector<FileFunction>& functions, const std::map<std::string, int64_t>& opsets)
-      : opsets_(opsets) {
+  explicit Inliner(const std::vector<FileFunction>& functions) {
     for (const FileFunction& f : functions) functions_.emplace(std::pair(f.domain, f.name), &f);
   }
 
@@ -197,7 +196,6 @@ class Inliner {
   }
 
   std::map<std::pair<std::string, std::string>, const FileFunction*> functions_;
-  const std::map<std::string, int64_t>& opsets_;
   int count_ = 0;
 };
 
@@ -207,7 +205,7 @@ class Builder {
       : file_(std::move(file)), name_(std::move(name)), memory_limit_(memory_limit) {}
 
   Program build() {
-    Inliner(file_.functions, file_.opsets).expand(file_.graph);
+    Inliner(file_.functions).expand(file_.graph);
     check_known();
     find_consumers(file_.graph);
     Scope scope{nullptr, {}};
@@ -516,6 +514,10 @@ class Builder {
   void finish_state() {
     std::set<std::string> taken;
     for (State& state : program_.state) {
+      // As convolutions read weights, so that no call has to lay them out anew.
+      if (state.tensor.rank() >= 3 && state.tensor.rank() <= 5)
+        state.tensor = ops::to_format(
+            state.tensor, conv_format(Device(), state.tensor.dtype(), conv_precision(std::nullopt)));
       const std::string stem = as_member(state.name);
       state.name = stem;
       for (int i = 1; !taken.insert(state.name).second; ++i) state.name = fmt::format("{}_{}", stem, i);

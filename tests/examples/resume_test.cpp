@@ -133,6 +133,16 @@ TEST_CASE("train_cifar trains on a folder of pictures, tests and classifies", "[
   CHECK(has(tuned.out, "copied       20\n"));
   CHECK(has(tuned.out, "    1  "));
   CHECK_FALSE(has(tuned.out, "    2  "));
+  // A network from outside, with other classes.
+  pleat::nn::Sequential outside = pleat::models::small_cnn({.num_classes = 7});
+  const std::string network = (folder / "outside.onnx").string();
+  pleat::onnx::export_onnx(network, outside, pleat::randn({1, 3, 16, 16}));
+  const std::string from = (folder / "from").string();
+  const ExampleOutcome on = run_example(
+      "train_cifar", {"--data", (folder / "pictures").string(), "--output", from, "--image-size", "16",
+                      "--epochs", "1", "--batch-size", "8", "--device", "cpu", "--from", network});
+  CHECK(on.status == 0);
+  CHECK(run_example("train_cifar", {"--output", from, "--predict", bright}).status == 0);
   const ExampleOutcome rates = run_example("train_cifar", {"--config", output + "/options.toml", "--output",
                                                            (folder / "rates").string(), "--find-lr"});
   CHECK(rates.status == 0);

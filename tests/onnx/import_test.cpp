@@ -5,6 +5,7 @@
 
 #include "pleat/pleat.h"
 #include "pleat/tests/catch.h"
+#include "pleat/tests/gpu.h"
 #include "pleat/tests/onnx/model_builder.h"
 
 using namespace pleat;
@@ -366,4 +367,40 @@ TEST_CASE("what is rounded to integers and back passes its gradient on", "[onnx]
   CHECK(array_equal(y.detach(), tensor({-2.0F, -2.0F, 0.5F, 125.5F})));
   sum(y).backward();
   CHECK(array_equal(x.grad(), tensor({0.0F, 1.0F, 1.0F, 0.0F})));
+}
+
+TEST_CASE("cuda: an imported network computes and trains on a GPU as on the CPU", "[onnx][import][cuda]") {
+  if (pleat_test::lacks_gpus()) return;
+  manual_seed(10);
+  const auto check = [](nn::Module& net, const Tensor& x) {
+    onnx::ImportedNetwork host = round_trip(net, x);
+    onnx::ImportedNetwork gpu = nn::clone(host);
+    gpu.to(DeviceType::cuda);
+    for (const bool training : {false, true}) {
+      host.train(training);
+      gpu.train(training);
+      host.zero_grad();
+      gpu.zero_grad();
+      const Tensor y = host(x), z = gpu(x.to(DeviceType::cuda));
+      CHECK(z.device().is_cuda());
+      CHECK(relative_error(z.detach().to(Device()), y.detach()) < 1e-4);
+      mean(square(y)).backward();
+      mean(square(z)).backward();
+      const auto parameters = host.named_parameters(), on_gpu = gpu.named_parameters();
+      for (std::size_t i = 0; i < parameters.size(); ++i) {
+        INFO(parameters[i].first);
+        CHECK(relative_error(on_gpu[i].second.grad().to(Device()), parameters[i].second.grad()) < 1e-3);
+      }
+    }
+  };
+  nn::Sequential pictures{nn::Conv2d{{.in_channels = 2, .out_channels = 4, .kernel_size = 3, .padding = 1}},
+                          nn::BatchNorm2d{{.num_features = 4}},
+                          nn::Hardswish{},
+                          nn::MaxPool2d{{.kernel_size = 2}},
+                          nn::Flatten{},
+                          nn::Linear{{.in_features = 16, .out_features = 3}}};
+  check(pictures, randn({3, 2, 4, 4}));
+  // Constants beside tensors: a mask, and scales.
+  models::CharTransformer text({.characters = 5, .length = 4, .width = 8, .heads = 2, .layers = 1});
+  check(text, randint(0, 5, {2, 4}));
 }
