@@ -1,6 +1,8 @@
 #include "pleat/models/vgg.h"
 
 #include <algorithm>
+#include <array>
+#include <span>
 #include <vector>
 
 #include "pleat/core/base/format.h"
@@ -15,10 +17,10 @@
 namespace pleat::models {
 namespace {
 
-const std::vector<int64_t> vgg11_layers{64, 0, 128, 0, 256, 256, 0, 512, 512, 0, 512, 512, 0};
+constexpr std::array<int64_t, 13> vgg11_layers{64, 0, 128, 0, 256, 256, 0, 512, 512, 0, 512, 512, 0};
 
 /// Convolutions of these channels with batch norm and ReLU, and a pooling where they are 0.
-nn::Sequential plain_layers(int64_t in, const std::vector<int64_t>& layers, bool bias) {
+nn::Sequential plain_layers(int64_t in, std::span<const int64_t> layers, bool bias) {
   nn::Sequential net;
   for (const int64_t out : layers) {
     if (out == 0) {
@@ -32,7 +34,7 @@ nn::Sequential plain_layers(int64_t in, const std::vector<int64_t>& layers, bool
 }
 
 /// The layers, and a linear one.
-nn::Sequential plain_net(const char* name, const std::vector<int64_t>& layers,
+nn::Sequential plain_net(const char* name, std::span<const int64_t> layers,
                          const ClassifierOptions& options) {
   const int64_t shrunk = int64_t{1} << std::ranges::count(layers, 0), last = std::ranges::max(layers);
   check<ValueError>(options.image_size >= shrunk && options.image_size % shrunk == 0,
@@ -47,7 +49,7 @@ nn::Sequential plain_net(const char* name, const std::vector<int64_t>& layers,
 }  // namespace
 
 nn::Sequential small_cnn(ClassifierOptions options) {
-  return plain_net("small_cnn", {32, 0, 64, 0, 128, 0}, options);
+  return plain_net("small_cnn", std::array<int64_t, 6>{32, 0, 64, 0, 128, 0}, options);
 }
 
 nn::Sequential vgg11(ClassifierOptions options) { return plain_net("vgg11", vgg11_layers, options); }

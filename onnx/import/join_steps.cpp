@@ -19,14 +19,6 @@
 namespace pleat::onnx::imported {
 namespace {
 
-// Of x, weight and bias; the weight as [outputs, inputs] or [inputs, outputs].
-const Operator linear_operator{
-    [](NodeCall& n) -> NodeResults { return linear(n.x(0), n.x(1), n.x_or_none(2)); }};
-const Operator linear_of_columns{
-    [](NodeCall& n) -> NodeResults { return linear(n.x(0), transpose(n.x(1), 0, 1), n.x_or_none(2)); }};
-const Operator silu_operator{[](NodeCall& n) -> NodeResults { return silu(n.x()); }};
-const Operator gelu_operator{[](NodeCall& n) -> NodeResults { return gelu(n.x()); }};
-
 /// Whether a mask does not make scores [..., L, S] larger.
 bool is_mask_of(const Tensor& mask, const Tensor& query, int64_t keys) {
   if (!is_floating(mask.dtype()) || mask.rank() > query.rank()) return false;
@@ -62,13 +54,27 @@ NodeResults attention(NodeCall& n) {
   if (mask.defined()) scores = scores + mask;
   return matmul(softmax(scores, -1), v);
 }
-const Operator attention_operator{attention};
+
+/// What joined steps run. A linear layer has x, a weight [outputs, inputs] (transB) or [inputs, outputs], and
+/// perhaps a bias.
+const Operators& joined_operators() {
+  static const auto& all = *new Operators{
+      {"Attention", {attention}},
+      {"Gelu", {[](NodeCall& n) -> NodeResults { return gelu(n.x()); }}},
+      {"Linear", {[](NodeCall& n) -> NodeResults {
+         return linear(n.x(0), n.flag("transB") ? n.x(1) : transpose(n.x(1), 0, 1), n.x_or_none(2));
+       }}},
+      {"Silu", {[](NodeCall& n) -> NodeResults { return silu(n.x()); }}},
+  };
+  return all;
+}
 
 class Joiner {
  public:
   explicit Joiner(Program& program) : steps_(program.main.steps) {
-    for (const State& state : program.state) known_.emplace(state.value, state.tensor);
-    for (const auto& [value, constant] : program.constants) known_.emplace(value, constant.tensor);
+    for (const auto& [value, constant] : program.constants) constants_.emplace(value, constant.tensor);
+    weights_ = constants_;
+    for (const State& state : program.state) weights_.emplace(state.value, state.tensor);
     count(program.main, 1);
     for (std::size_t i = 0; i < steps_.size(); ++i)
       for (const int value : steps_[i].outputs) made_by_[value] = i;
@@ -109,14 +115,15 @@ class Joiner {
     return is(step, op) ? &step : nullptr;
   }
   const Tensor* weight(int value, int64_t rank) const {
-    const auto found = known_.find(value);
-    const bool fits = found != known_.end() && found->second.defined() && found->second.rank() == rank &&
+    const auto found = weights_.find(value);
+    const bool fits = found != weights_.end() && found->second.defined() && found->second.rank() == rank &&
                       is_floating(found->second.dtype());
     return fits ? &found->second : nullptr;
   }
   std::optional<double> number(int value) const {
-    const auto found = known_.find(value);
-    if (found == known_.end() || !found->second.defined() || found->second.numel() != 1) return std::nullopt;
+    const auto found = constants_.find(value);
+    if (found == constants_.end() || !found->second.defined() || found->second.numel() != 1)
+      return std::nullopt;
     return found->second.rank() <= 1 && is_floating(found->second.dtype())
                ? std::optional(found->second.to_vector<double>()[0])
                : std::nullopt;
@@ -127,13 +134,13 @@ class Joiner {
   }
 
   /// Makes a step the whole of it; the others go.
-  bool become(Step& step, const char* op, const Operator& run, std::vector<int> inputs,
-              std::initializer_list<Step*> others, NodeAttributes attributes = {}) {
+  bool become(Step& step, const char* op, std::vector<int> inputs, std::initializer_list<Step*> others,
+              NodeAttributes attributes = {}) {
     auto node = std::make_shared<Node>(*step.node);
     node->op = op;
     node->attributes = std::move(attributes);
     step.node = std::move(node);
-    step.op = &run;
+    step.op = &joined_operators().find(op)->second;
     step.inputs = std::move(inputs);
     while (step.inputs.back() < 0) step.inputs.pop_back();
     for (Step* other : others)
@@ -153,10 +160,10 @@ class Joiner {
     };
     const int x = product.inputs[0];
     if (fits(weight(product.inputs[1], 2), 1))
-      return become(step, "Linear", linear_of_columns, {x, product.inputs[1], bias}, {&product});
+      return become(step, "Linear", {x, product.inputs[1], bias}, {&product});
     Step* turned = made(product.inputs[1], "Transpose");
     if (turned == nullptr || !fits(weight(turned->inputs[0], 2), 0)) return false;
-    return become(step, "Linear", linear_operator, {x, turned->inputs[0], bias}, {&product, turned});
+    return become(step, "Linear", {x, turned->inputs[0], bias}, {&product, turned}, {{"transB", 1}});
   }
 
   void join_bias(Step& sum) {
@@ -168,12 +175,11 @@ class Joiner {
       const Tensor* bias = weight(sum.inputs[1 - side], 1);
       if (product.node->op != "Linear" || product.inputs.size() != 2 || bias == nullptr) continue;
       const Tensor* matrix = weight(product.inputs[1], 2);
-      const bool columns = product.op == &linear_of_columns;
-      if (matrix == nullptr || matrix->size(columns ? 1 : 0) != bias->numel() ||
+      const NodeAttributes layout = product.node->attributes;
+      if (matrix == nullptr || matrix->size(layout.empty() ? 1 : 0) != bias->numel() ||
           matrix->dtype() != bias->dtype())
         continue;
-      become(sum, "Linear", *product.op, {product.inputs[0], product.inputs[1], sum.inputs[1 - side]},
-             {&product});
+      become(sum, "Linear", {product.inputs[0], product.inputs[1], sum.inputs[1 - side]}, {&product}, layout);
       return;
     }
   }
@@ -182,7 +188,7 @@ class Joiner {
     for (const std::size_t side : {0, 1}) {
       Step* gate = made(product.inputs[side], "Sigmoid");
       if (gate != nullptr && gate->inputs[0] == product.inputs[1 - side])
-        return become(product, "Silu", silu_operator, {gate->inputs[0]}, {gate});
+        return become(product, "Silu", {gate->inputs[0]}, {gate});
     }
     return false;
   }
@@ -215,7 +221,7 @@ class Joiner {
       for (const auto& [part, u, v] : {std::tuple(a, b, c), std::tuple(b, a, c), std::tuple(c, a, b)})
         if (is_erf_part(part, sum, erf, scaled, x) &&
             ((u == x && is_number(v, 0.5)) || (v == x && is_number(u, 0.5))))
-          return become(last, "Gelu", gelu_operator, {x}, {first, sum, erf, scaled});
+          return become(last, "Gelu", {x}, {first, sum, erf, scaled});
     }
     return false;
   }
@@ -253,15 +259,14 @@ class Joiner {
         mask = sum->inputs[1 - side];
       }
     if (scores == nullptr) return false;
-    const auto known = known_.find(mask);
-    const bool causal = known != known_.end() && known->second.defined() && is_causal(known->second);
-    return become(values, "Attention", attention_operator,
-                  {scores->inputs[0], scores->inputs[1], values.inputs[1], mask, scale},
+    const auto known = constants_.find(mask);
+    const bool causal = known != constants_.end() && known->second.defined() && is_causal(known->second);
+    return become(values, "Attention", {scores->inputs[0], scores->inputs[1], values.inputs[1], mask, scale},
                   {softmax, scores, sum, scaled}, {{"is_causal", causal}});
   }
 
   std::vector<Step>& steps_;
-  std::map<int, Tensor> known_;  ///< weights and constants
+  std::map<int, Tensor> constants_, weights_;  ///< the latter with what is trained
   std::map<int, int> readers_;
   std::map<int, std::size_t> made_by_;
   std::set<std::size_t> gone_;

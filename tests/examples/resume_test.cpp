@@ -134,7 +134,7 @@ TEST_CASE("train_cifar trains on a folder of pictures, tests and classifies", "[
   CHECK(has(tuned.out, "    1  "));
   CHECK_FALSE(has(tuned.out, "    2  "));
   // A network from outside, with other classes.
-  pleat::nn::Sequential outside = pleat::models::small_cnn({.num_classes = 7});
+  pleat::nn::Sequential outside = pleat::models::small_cnn({.num_classes = 7, .image_size = 16});
   const std::string network = (folder / "outside.onnx").string();
   pleat::onnx::export_onnx(network, outside, pleat::randn({1, 3, 16, 16}));
   const std::string from = (folder / "from").string();
