@@ -389,7 +389,9 @@ TEST_CASE("cuda: an imported network computes and trains on a GPU as on the CPU"
       const auto parameters = host.named_parameters(), on_gpu = gpu.named_parameters();
       for (std::size_t i = 0; i < parameters.size(); ++i) {
         INFO(parameters[i].first);
-        CHECK(relative_error(on_gpu[i].second.grad().to(Device()), parameters[i].second.grad()) < 1e-3);
+        const Tensor wanted = parameters[i].second.grad();
+        // A bias before a batch norm has a gradient of rounding errors alone.
+        CHECK(allclose(on_gpu[i].second.grad().to(Device()), wanted, {.rtol = 1e-3, .atol = 1e-5}));
       }
     }
   };
