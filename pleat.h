@@ -50,6 +50,7 @@
 #include "pleat/data/image_folder.h"
 #include "pleat/data/loader.h"
 #include "pleat/data/split.h"
+#include "pleat/data/subset.h"
 #include "pleat/data/synthetic_shapes.h"
 #include "pleat/data/transforms.h"
 #include "pleat/io/csv.h"

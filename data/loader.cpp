@@ -251,9 +251,8 @@ class DataLoader::Run {
   std::shared_ptr<Workers> workers_;  ///< null: there are none; last: they end before what they use
 };
 
-DataLoader::DataLoader(std::shared_ptr<const Dataset> dataset, LoaderOptions options)
-    : dataset_(std::move(dataset)), options_(std::move(options)) {
-  check<ValueError>(dataset_ != nullptr, "DataLoader: the pointer to the data set is empty");
+DataLoader::DataLoader(const AnyDataset& dataset, LoaderOptions options)
+    : dataset_(dataset.pointer()), options_(std::move(options)) {
   check<ValueError>(options_.batch_size >= 1, "DataLoader: batch_size must be at least 1, got {}",
                     options_.batch_size);
   check<ValueError>(options_.workers >= 0 && options_.workers <= most_workers,
@@ -282,14 +281,6 @@ DataLoader::DataLoader(std::shared_ptr<const Dataset> dataset, LoaderOptions opt
   check<ValueError>(samples >= options_.world_size,
                     "DataLoader: {} samples are not enough for {} ranks; take fewer ranks", samples,
                     options_.world_size);
-}
-
-std::shared_ptr<const Dataset> DataLoader::whole_copy(const Dataset& dataset) {
-  std::shared_ptr<const Dataset> copy = dataset.copy();
-  check<ValueError>(copy != nullptr && typeid(*copy) == typeid(dataset),
-                    "DataLoader: a copy of this data set would lose what its own type adds to the one it is "
-                    "passed as; give a std::shared_ptr to it, or its type a copy() of its own");
-  return copy;
 }
 
 const Dataset& DataLoader::dataset() const {

@@ -1,13 +1,10 @@
 #pragma once
 
-#include <concepts>
 #include <cstdint>
 #include <iterator>
 #include <map>
 #include <memory>
 #include <string>
-#include <type_traits>
-#include <typeinfo>
 #include <utility>
 #include <vector>
 
@@ -47,15 +44,9 @@ struct LoaderOptions {
 /// fork() a loop goes on with the same batches, without the workers; the next has its own.
 class DataLoader {
  public:
-  /// Keeps a copy of the data set (or the data set itself when it is moved in): that of a
-  /// TensorDataset shares its tensors. Throws ValueError for an empty data set, for invalid options,
-  /// drop_last that leaves no batch and more ranks than samples among them, and for a data set of a derived
-  /// class of D without a copy() of its own, of which only a part would be copied.
-  template <class D>
-  requires std::derived_from<std::remove_cvref_t<D>, Dataset> DataLoader(D&& dataset, LoaderOptions options)
-      : DataLoader(kept(std::forward<D>(dataset)), std::move(options)) {}
-  /// Shares the data set, for one that cannot be copied or that changes between epochs.
-  DataLoader(std::shared_ptr<const Dataset> dataset, LoaderOptions options);
+  /// Throws ValueError for an empty data set, for invalid options, drop_last that leaves no batch and more
+  /// ranks than samples among them.
+  DataLoader(const AnyDataset& dataset, LoaderOptions options);
 
   /// Batches of an epoch.
   int64_t size() const;
@@ -104,21 +95,6 @@ class DataLoader {
   /// Samples of the ranks' batches together.
   int64_t joint_batch() const { return options_.batch_size * options_.world_size; }
 
-  template <class D>
-  static std::shared_ptr<const Dataset> kept(D&& dataset) {
-    using Kept = std::remove_cvref_t<D>;
-    if constexpr (std::is_abstract_v<Kept>) {
-      return whole_copy(dataset);
-    } else {
-      static_assert(std::is_constructible_v<Kept, D>,
-                    "DataLoader keeps its data set: this one cannot be copied; std::move it in, or give a "
-                    "std::shared_ptr to it");
-      if (typeid(dataset) != typeid(Kept)) return whole_copy(dataset);
-      return std::make_shared<const Kept>(std::forward<D>(dataset));
-    }
-  }
-  /// Of its own type, which is not that of the reference.
-  static std::shared_ptr<const Dataset> whole_copy(const Dataset& dataset);
   const Dataset& dataset() const;
 
   /// The next batch of a loop.

@@ -9,6 +9,7 @@
 #include "pleat/data/image.h"
 #include "pleat/data/image_folder.h"
 #include "pleat/data/loader.h"
+#include "pleat/data/split.h"
 #include "pleat/data/transforms.h"
 #include "pleat/io/npy.h"
 #include "pleat/io/npz.h"
@@ -116,6 +117,11 @@ MistakeSection data_mistakes() {
               MISTAKE(data::DataLoader(set, {.workers = 100000})),
               MISTAKE(data::DataLoader(set, {.prefetch = 0})),
               MISTAKE(const std::vector<int64_t> indices = {10}; set.get(indices)),
+              MISTAKE(data::Subset(set, {10})),
+              MISTAKE(data::random_split(set, {0.8, 0.1})),
+              MISTAKE(data::random_split(set, {9, 2})),
+              MISTAKE(data::random_split(pictures, {0.9, 0.1})),
+              MISTAKE(data::k_folds(set, 20)),
               MISTAKE(data::normalize({0.5}, {0})),
               MISTAKE(data::normalize({0.5, 0.5}, {1})),
               MISTAKE(const auto t = data::normalize({0.5}, {0.2});
