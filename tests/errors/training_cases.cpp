@@ -9,6 +9,7 @@
 #include "pleat/data/image.h"
 #include "pleat/data/image_folder.h"
 #include "pleat/data/loader.h"
+#include "pleat/data/sampler.h"
 #include "pleat/data/split.h"
 #include "pleat/data/transforms.h"
 #include "pleat/io/npy.h"
@@ -122,6 +123,9 @@ MistakeSection data_mistakes() {
               MISTAKE(data::random_split(set, {9, 2})),
               MISTAKE(data::random_split(pictures, {0.9, 0.1})),
               MISTAKE(data::k_folds(set, 20)),
+              MISTAKE(data::weighted_random_sampler({1, -1}, 2)),
+              MISTAKE(const auto sampler = data::weighted_random_sampler({1, 1}, 2);
+                      data::DataLoader(set, {.shuffle = true, .sampler = sampler})),
               MISTAKE(data::normalize({0.5}, {0})),
               MISTAKE(data::normalize({0.5, 0.5}, {1})),
               MISTAKE(const auto t = data::normalize({0.5}, {0.2});
