@@ -170,6 +170,7 @@
 #include "pleat/train/layer_times.h"
 #include "pleat/train/learning_rate_finder.h"
 #include "pleat/train/metric_log.h"
+#include "pleat/train/metrics.h"
 #include "pleat/train/predictions.h"
 #include "pleat/train/progress.h"
 #include "pleat/train/run_folder.h"

@@ -24,6 +24,7 @@
 #include "pleat/ops/elementwise/compare.h"
 #include "pleat/ops/reduce/reduce.h"
 #include "pleat/tests/errors/mistakes.h"
+#include "pleat/train/metrics.h"
 #include "pleat/train/step.h"
 
 using namespace pleat;
@@ -126,6 +127,8 @@ MistakeSection data_mistakes() {
               MISTAKE(data::weighted_random_sampler({1, -1}, 2)),
               MISTAKE(const auto sampler = data::weighted_random_sampler({1, 1}, 2);
                       data::DataLoader(set, {.shuffle = true, .sampler = sampler})),
+              MISTAKE(train::ConfusionMatrix matrix(3); matrix.add(ones({2, 3}), tensor({1, 3}, int64))),
+              MISTAKE(train::RegressionScore score; score.add(ones({2, 1}), ones({2}))),
               MISTAKE(data::normalize({0.5}, {0})),
               MISTAKE(data::normalize({0.5, 0.5}, {1})),
               MISTAKE(const auto t = data::normalize({0.5}, {0.2});
