@@ -72,7 +72,8 @@ AnyDataset::AnyDataset(Shared, std::shared_ptr<const Dataset> dataset) : pointer
 
 std::shared_ptr<const Dataset> AnyDataset::whole_copy(const Dataset& dataset) {
   std::shared_ptr<const Dataset> copy = dataset.copy();
-  check<ValueError>(copy != nullptr && typeid(*copy) == typeid(dataset),
+  const Dataset* const made = copy.get();
+  check<ValueError>(made != nullptr && typeid(*made) == typeid(dataset),
                     "data set: a copy would lose what its own type adds to the one it is passed as; give a "
                     "std::shared_ptr to it, or its type a copy() of its own");
   return copy;
