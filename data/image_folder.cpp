@@ -206,6 +206,13 @@ const ImageFolder::Sample& ImageFolder::sample(int64_t index) const {
   return samples_[static_cast<std::size_t>(index)];
 }
 
+Tensor ImageFolder::targets() const {
+  std::vector<int64_t> labels;
+  labels.reserve(samples_.size());
+  for (const Sample& sample : samples_) labels.push_back(sample.label);
+  return from_vector(labels, {size()}, Device{});
+}
+
 Batch ImageFolder::get(std::span<const int64_t> indices) const {
   for (const int64_t index : indices) sample(index);
   const auto count = static_cast<int64_t>(indices.size());

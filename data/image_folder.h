@@ -84,6 +84,9 @@ class ImageFolder : public Dataset {
   /// that is too small to be cropped.
   Batch get(std::span<const int64_t> indices) const override;
 
+  /// The labels, [size] int64, without reading a picture.
+  Tensor targets() const override;
+
   const std::vector<std::string>& class_names() const { return class_names_; }
   /// The file of a sample. Throws IndexError.
   const std::filesystem::path& path(int64_t index) const { return sample(index).path; }

@@ -30,6 +30,19 @@ constexpr int64_t most_prefetch = 1024;
 
 /// The order of an epoch's samples; empty where it is that of the data set.
 std::vector<int64_t> sample_order(int64_t samples, const LoaderOptions& options, int64_t epoch) {
+  if (options.sampler.order) {
+    Generator generator(mixed(mixed(options.seed ^ 0xD1B54A32D192ED03u) + static_cast<uint64_t>(epoch)));
+    std::vector<int64_t> order = options.sampler.order(epoch, generator);
+    const auto given = static_cast<int64_t>(order.size());
+    check<ValueError>(given == options.sampler.size,
+                      "DataLoader: the sampler gave {} samples, and its size is {}", given,
+                      options.sampler.size);
+    for (const int64_t sample : order)
+      check<IndexError>(sample >= 0 && sample < samples,
+                        "DataLoader: the sampler gave sample {} of {}; is it one of another data set?",
+                        sample, samples);
+    return order;
+  }
   if (!options.shuffle) return {};
   Generator generator(options.seed ^ 0x9E3779B97F4A7C15u);  // not the numbers that the transforms draw
   generator.set_draws(static_cast<uint64_t>(epoch));
@@ -53,6 +66,16 @@ Generator batch_generator(uint64_t seed, int64_t epoch, int64_t batch) {
   return Generator(mixed(seed + static_cast<uint64_t>(batch) * step));
 }
 
+/// All tensors that there are in a batch.
+std::vector<Tensor*> tensors_of(Batch& batch) {
+  std::vector<Tensor*> tensors;
+  if (batch.inputs.defined()) tensors.push_back(&batch.inputs);
+  if (batch.targets.defined()) tensors.push_back(&batch.targets);
+  for (auto& [name, tensor] : batch.extras)
+    if (tensor.defined()) tensors.push_back(&tensor);
+  return tensors;
+}
+
 void check_samples(const char* what, const Tensor& tensor, std::size_t wanted) {
   check<ValueError>(tensor.defined(), "DataLoader: the data set was asked for {} samples and gave no {}",
                     wanted, what);
@@ -73,9 +96,9 @@ class DataLoader::Run {
         options_(options),
         position_(std::move(position)),
         epoch_(position_->epoch),
-        samples_(samples_in(*dataset_)),
+        samples_(options.sampler.order ? options.sampler.size : samples_in(*dataset_)),
         batches_(batches),
-        order_(sample_order(samples_, options, epoch_)),
+        order_(sample_order(samples_in(*dataset_), options, epoch_)),
         taken_(position_->batch),
         consumed_(position_->batch) {
     const int64_t count = dataset_->device().is_cpu() ? std::min<int64_t>(options.workers, batches) : 0;
@@ -112,8 +135,7 @@ class DataLoader::Run {
       batch = make(consumed_);
     else
       batch = take();
-    for (Tensor* t : {&batch.inputs, &batch.targets})
-      if (t->defined()) *t = on_device(*t);
+    for (Tensor* t : tensors_of(batch)) *t = on_device(*t);
     tried_ = false;
     const auto lock = workers_ ? std::unique_lock(workers_->mutex) : std::unique_lock<std::mutex>();
     position_->batch = ++consumed_;
@@ -177,8 +199,8 @@ class DataLoader::Run {
     return std::move(result.batch);
   }
 
-  /// The samples of a batch, by their places in the data set: a part of those that the ranks have together.
-  std::vector<int64_t> indices_of(int64_t number) const {
+  /// The samples of a batch, by their places in the epoch: a part of those that the ranks have together.
+  std::vector<int64_t> places_of(int64_t number) const {
     const int64_t ranks = options_.world_size;
     const int64_t joint_first = number * options_.batch_size * ranks;
     const bool takes_rest = number == batches_ - 1 && !options_.drop_last;
@@ -186,32 +208,38 @@ class DataLoader::Run {
     const int64_t least = joint_count / ranks, with_one_more = joint_count % ranks;
     const int64_t first = joint_first + options_.rank * least + std::min(options_.rank, with_one_more);
     const int64_t count = least + (options_.rank < with_one_more ? 1 : 0);
-    std::vector<int64_t> indices;
+    std::vector<int64_t> places;
     try {
-      indices.resize(static_cast<std::size_t>(count));
+      places.resize(static_cast<std::size_t>(count));
     } catch (const std::exception&) {
       fail<OutOfMemoryError>("DataLoader: no memory for the numbers of {} samples; take a smaller batch_size",
                              count);
     }
-    if (order_.empty())
-      std::iota(indices.begin(), indices.end(), first);
-    else
-      std::copy_n(order_.begin() + first, indices.size(), indices.begin());
-    return indices;
+    std::iota(places.begin(), places.end(), first);
+    return places;
+  }
+
+  std::vector<Batch> one_by_one(const std::vector<int64_t>& indices) const {
+    std::vector<Batch> samples;
+    for (const int64_t& index : indices) samples.push_back(dataset_->get(std::span(&index, 1)));
+    return samples;
   }
 
   Batch make(int64_t number) const {
     const RecordFunction range("DataLoader.make");
     const UseGenerator random(batch_generator(options_.seed, epoch_, number));
-    std::vector<int64_t> indices = indices_of(number);
-    Batch batch = dataset_->get(indices);
+    const std::vector<int64_t> places = places_of(number);
+    std::vector<int64_t> indices = places;
+    if (!order_.empty()) std::copy_n(order_.begin() + places.front(), indices.size(), indices.begin());
+    Batch batch = options_.collate ? options_.collate(one_by_one(indices)) : dataset_->get(indices);
     check_samples("inputs", batch.inputs, indices.size());
     if (batch.targets.defined()) check_samples("targets", batch.targets, indices.size());
-    apply(options_.transforms, batch, options_.seed, epoch_, indices);
+    // A sample that a sampler gives twice is changed in two ways.
+    apply(options_.transforms, batch, options_.seed, epoch_, options_.sampler.order ? places : indices);
     batch.indices = std::move(indices);
     if (options_.device.is_cuda())
-      for (Tensor* t : {&batch.inputs, &batch.targets})
-        if (t->defined() && t->device().is_cpu()) *t = cuda::pin_memory(*t);
+      for (Tensor* t : tensors_of(batch))
+        if (t->device().is_cpu()) *t = cuda::pin_memory(*t);
     return batch;
   }
 
@@ -251,9 +279,8 @@ class DataLoader::Run {
   std::shared_ptr<Workers> workers_;  ///< null: there are none; last: they end before what they use
 };
 
-DataLoader::DataLoader(std::shared_ptr<const Dataset> dataset, LoaderOptions options)
-    : dataset_(std::move(dataset)), options_(std::move(options)) {
-  check<ValueError>(dataset_ != nullptr, "DataLoader: the pointer to the data set is empty");
+DataLoader::DataLoader(const AnyDataset& dataset, LoaderOptions options)
+    : dataset_(dataset.pointer()), options_(std::move(options)) {
   check<ValueError>(options_.batch_size >= 1, "DataLoader: batch_size must be at least 1, got {}",
                     options_.batch_size);
   check<ValueError>(options_.workers >= 0 && options_.workers <= most_workers,
@@ -272,7 +299,14 @@ DataLoader::DataLoader(std::shared_ptr<const Dataset> dataset, LoaderOptions opt
   check<ValueError>(options_.batch_size <= std::numeric_limits<int64_t>::max() / options_.world_size,
                     "DataLoader: batch_size {} is too large for {} ranks", options_.batch_size,
                     options_.world_size);
-  const int64_t samples = samples_in(*dataset_);
+  check<ValueError>(
+      options_.sampler.order ? options_.sampler.size >= 1 && !options_.shuffle : options_.sampler.size == 0,
+      "DataLoader: a sampler needs its function and a size of at least 1, and is in place of "
+      "shuffle; got size {}{}{}",
+      options_.sampler.size, options_.sampler.order ? "" : " without a function",
+      options_.shuffle ? " with shuffle" : "");
+  samples_in(*dataset_);
+  const int64_t samples = this->samples();
   check<ValueError>(
       !options_.drop_last || samples >= joint_batch(),
       "DataLoader: {} samples are less than a batch of {}{}, and drop_last leaves out a batch that is "
@@ -284,22 +318,18 @@ DataLoader::DataLoader(std::shared_ptr<const Dataset> dataset, LoaderOptions opt
                     options_.world_size);
 }
 
-std::shared_ptr<const Dataset> DataLoader::whole_copy(const Dataset& dataset) {
-  std::shared_ptr<const Dataset> copy = dataset.copy();
-  check<ValueError>(copy != nullptr && typeid(*copy) == typeid(dataset),
-                    "DataLoader: a copy of this data set would lose what its own type adds to the one it is "
-                    "passed as; give a std::shared_ptr to it, or its type a copy() of its own");
-  return copy;
-}
-
 const Dataset& DataLoader::dataset() const {
   check<ValueError>(dataset_ != nullptr, "DataLoader: was moved from; use the loader that it was moved to");
   return *dataset_;
 }
 
+int64_t DataLoader::samples() const {
+  const int64_t all = samples_in(dataset());
+  return options_.sampler.order ? options_.sampler.size : all;
+}
+
 int64_t DataLoader::size() const {
-  const int64_t samples = samples_in(dataset());
-  const int64_t full = samples / joint_batch(), rest = samples % joint_batch();
+  const int64_t full = samples() / joint_batch(), rest = samples() % joint_batch();
   // A rest of less than a sample for each rank goes to the batch before it.
   const bool with_rest = rest > 0 && !options_.drop_last && (full == 0 || rest >= options_.world_size);
   return full + (with_rest ? 1 : 0);
@@ -310,7 +340,12 @@ void DataLoader::check_has_all(const char* op) const {
                     "{}: the loader goes on behind batch {} of an epoch that it was loaded with, and a test "
                     "must not leave out samples; make one for the test",
                     op, first_);
-  const int64_t rest = samples_in(dataset()) % joint_batch();
+  check<ValueError>(
+      options_.sampler.order == nullptr,
+      "{}: the loader has a sampler, which may leave out samples and repeat others, and a test must "
+      "have each once; make one without for the test",
+      op);
+  const int64_t rest = samples() % joint_batch();
   check<ValueError>(
       !options_.drop_last || rest == 0,
       "{}: the loader leaves out {} samples, which a test must not; make it with drop_last = false", op,
@@ -319,8 +354,9 @@ void DataLoader::check_has_all(const char* op) const {
 
 DataLoader::Iterator DataLoader::begin() {
   const int64_t batches = size();
-  position_ = std::make_shared<Position>(Position{.epoch = epoch_, .batch = first_});
-  auto run = std::make_shared<Run>(dataset_, options_, batches, position_);
+  const auto position = std::make_shared<Position>(Position{.epoch = epoch_, .batch = first_});
+  auto run = std::make_shared<Run>(dataset_, options_, batches, position);
+  position_ = position;
   ++epoch_;
   first_ = 0;
   return Iterator(std::move(run));
@@ -334,13 +370,15 @@ void DataLoader::set_epoch(int64_t epoch) {
 
 std::map<std::string, Tensor> DataLoader::state_dict() const {
   const auto number = [](int64_t value) { return full({}, value, {.dtype = int64, .device = Device{}}); };
-  return {{"epoch", number(position_->epoch)},
-          {"batch", number(position_->batch)},
-          {"samples", number(samples_in(dataset()))},
-          {"batch_size", number(joint_batch())},
-          {"drop_last", number(options_.drop_last ? 1 : 0)},
-          {"shuffle", number(options_.shuffle ? 1 : 0)},
-          {"seed", number(std::bit_cast<int64_t>(options_.seed))}};
+  std::map<std::string, Tensor> state{{"epoch", number(position_->epoch)},
+                                      {"batch", number(position_->batch)},
+                                      {"samples", number(samples())},
+                                      {"batch_size", number(joint_batch())},
+                                      {"drop_last", number(options_.drop_last ? 1 : 0)},
+                                      {"shuffle", number(options_.shuffle ? 1 : 0)},
+                                      {"seed", number(std::bit_cast<int64_t>(options_.seed))}};
+  if (options_.sampler.order) state["sampler"] = number(1);
+  return state;
 }
 
 void DataLoader::load_state_dict(const std::map<std::string, Tensor>& state) {

@@ -1,17 +1,16 @@
 #pragma once
 
-#include <concepts>
 #include <cstdint>
 #include <iterator>
 #include <map>
 #include <memory>
 #include <string>
-#include <type_traits>
-#include <typeinfo>
 #include <utility>
 #include <vector>
 
+#include "pleat/data/collate.h"
 #include "pleat/data/dataset.h"
+#include "pleat/data/sampler.h"
 #include "pleat/data/transforms.h"
 
 namespace pleat::data {
@@ -24,6 +23,12 @@ struct LoaderOptions {
   int workers = 1;         ///< threads that make batches ahead, up to 1024; 0 makes them in the loop itself
   int64_t prefetch = 2;    ///< batches ahead for each worker, up to 1024
   std::vector<Transform> transforms = {};
+  /// Which samples an epoch has, in which order (data/sampler.h), in place of `shuffle`: weighted, balanced
+  /// by classes, one's own. Empty: each sample once.
+  Sampler sampler = {};
+  /// Makes a batch of samples that are read one by one (data/collate.h). Empty: the data set makes it,
+  /// Dataset::get.
+  Collate collate = {};
   /// Of several processes that train together, which one this is, and how many there are. They share each
   /// batch of world_size * batch_size samples, so that an epoch has all samples once, in the order that one
   /// process with that batch size has. Where less than one sample each is left, the batch before takes them,
@@ -47,20 +52,14 @@ struct LoaderOptions {
 /// fork() a loop goes on with the same batches, without the workers; the next has its own.
 class DataLoader {
  public:
-  /// Keeps a copy of the data set (or the data set itself when it is moved in): that of a
-  /// TensorDataset shares its tensors. Throws ValueError for an empty data set, for invalid options,
-  /// drop_last that leaves no batch and more ranks than samples among them, and for a data set of a derived
-  /// class of D without a copy() of its own, of which only a part would be copied.
-  template <class D>
-  requires std::derived_from<std::remove_cvref_t<D>, Dataset> DataLoader(D&& dataset, LoaderOptions options)
-      : DataLoader(kept(std::forward<D>(dataset)), std::move(options)) {}
-  /// Shares the data set, for one that cannot be copied or that changes between epochs.
-  DataLoader(std::shared_ptr<const Dataset> dataset, LoaderOptions options);
+  /// Throws ValueError for an empty data set, for invalid options, drop_last that leaves no batch and more
+  /// ranks than samples among them.
+  DataLoader(const AnyDataset& dataset, LoaderOptions options);
 
   /// Batches of an epoch.
   int64_t size() const;
-  /// Throws ValueError, which begins with `op`, when the next loop leaves out samples: by drop_last, or as it
-  /// begins in the middle of an epoch (load_state_dict).
+  /// Throws ValueError, which begins with `op`, when the next loop may leave out samples: by drop_last, by a
+  /// sampler, or as it begins in the middle of an epoch (load_state_dict).
   void check_has_all(const char* op) const;
   /// The epoch of the next loop; starts at 0 and counts up by itself.
   int64_t epoch() const { return epoch_; }
@@ -74,9 +73,9 @@ class DataLoader {
   std::map<std::string, Tensor> state_dict() const;
   /// The next loop begins at that batch, and epoch() is its epoch: the loops that follow are those
   /// of the loader that was saved, to the bit. Workers and device may differ, and so may the number of
-  /// processes where batch_size * world_size is the same; that the transforms are the same is not checked.
-  /// Throws ValueError with all problems, before anything is changed, when the state is of other options or
-  /// of another number of samples.
+  /// processes where batch_size * world_size is the same; that transforms, sampler and collate are the same
+  /// is not checked. Throws ValueError with all problems, before anything is changed, when the state is of
+  /// other options or of another number of samples.
   void load_state_dict(const std::map<std::string, Tensor>& state);
 
   class Run;
@@ -97,28 +96,17 @@ class DataLoader {
     Batch batch_;
   };
 
+  /// Throws what the sampler throws, ValueError and IndexError when it gives another number of places or one
+  /// outside the data set; the loader is as before.
   Iterator begin();
   std::default_sentinel_t end() const { return {}; }
 
  private:
+  /// Samples of an epoch.
+  int64_t samples() const;
   /// Samples of the ranks' batches together.
   int64_t joint_batch() const { return options_.batch_size * options_.world_size; }
 
-  template <class D>
-  static std::shared_ptr<const Dataset> kept(D&& dataset) {
-    using Kept = std::remove_cvref_t<D>;
-    if constexpr (std::is_abstract_v<Kept>) {
-      return whole_copy(dataset);
-    } else {
-      static_assert(std::is_constructible_v<Kept, D>,
-                    "DataLoader keeps its data set: this one cannot be copied; std::move it in, or give a "
-                    "std::shared_ptr to it");
-      if (typeid(dataset) != typeid(Kept)) return whole_copy(dataset);
-      return std::make_shared<const Kept>(std::forward<D>(dataset));
-    }
-  }
-  /// Of its own type, which is not that of the reference.
-  static std::shared_ptr<const Dataset> whole_copy(const Dataset& dataset);
   const Dataset& dataset() const;
 
   /// The next batch of a loop.

@@ -1,23 +1,39 @@
 #pragma once
 
 #include <cstdint>
-#include <utility>
 #include <vector>
 
 #include "pleat/core/base/argument.h"
 #include "pleat/data/dataset.h"
+#include "pleat/data/subset.h"
 
 namespace pleat::data {
 
 /// All samples of a data set, read into memory.
 TensorDataset in_memory(const Dataset& dataset);
 
-/// Two parts of a data set with class labels: the second has `share` of each class (rounded; at least
-/// one of each class with two samples or more), drawn at random. The order of the samples stays. Throws
-/// ValueError unless 0 < share < 1 and both parts have samples, ShapeError and DTypeError unless targets are
-/// int64 [N].
-std::pair<TensorDataset, TensorDataset> split_by_class(const TensorDataset& dataset, Real share,
-                                                       uint64_t seed);
+struct SplitOptions {
+  uint64_t seed = 0;
+  /// Whether each part has its share of each class, as near as whole samples allow.
+  bool stratify = false;
+};
+
+/// Parts of a data set, drawn at random; each sample is in one. `lengths` are shares, whose sum is 1, or
+/// counts, whose sum is the data set's size: {0.8, 0.2} or {40, 10}. Shares that give no whole numbers are
+/// rounded so that the sum stays, up where most is lost. In a part the order of the samples stays. Throws
+/// ValueError for other lengths and for a part without samples; when stratified, ShapeError and DTypeError
+/// unless targets are int64 [N].
+std::vector<Subset> random_split(const AnyDataset& dataset, const RealList& lengths,
+                                 SplitOptions options = {});
+
+/// The two parts of a data set in one round of cross-validation.
+struct Fold {
+  Subset train, test;
+};
+/// K rounds for cross-validation: each sample is in the test part of one of them, and in the training part of
+/// all others. Test parts are drawn at random as random_split does, and differ by one sample at most. Throws
+/// ValueError unless 2 <= k <= N, and what random_split does.
+std::vector<Fold> k_folds(const AnyDataset& dataset, Integer k, SplitOptions options = {});
 
 /// Mean and standard deviation of each channel.
 struct ChannelStatistics {

@@ -21,7 +21,8 @@ namespace pleat::data {
 /// Random numbers of the samples of a batch, for one transform.
 class SampleRandom {
  public:
-  /// `indices` are the samples' places in the data set; `position` is the transform's place in its list.
+  /// `indices` are the samples' places in the data set, in a loader with a sampler those in the epoch;
+  /// `position` is the transform's place in its list.
   SampleRandom(uint64_t seed, int64_t epoch, std::span<const int64_t> indices, int64_t position)
       : seed_(seed), epoch_(epoch), indices_(indices), position_(position) {}
 

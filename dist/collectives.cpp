@@ -14,8 +14,10 @@
 #include "pleat/core/device/capture.h"
 #include "pleat/core/device/cuda.h"
 #include "pleat/core/tensor/copy.h"
+#include "pleat/core/tensor/create.h"
 #include "pleat/dist/raw_collectives.h"
 #include "pleat/ops/elementwise/arithmetic.h"
+#include "pleat/ops/shape/shape.h"
 
 namespace pleat::dist {
 namespace {
@@ -266,6 +268,21 @@ Tensor recv(const Communicator& world, int from, Device device) {
 void barrier(const Communicator& world) {
   if (Engine* const engine = EngineAccess::of(world))
     engine->wait(engine->submit("barrier", [](Transport&) {}));
+}
+
+std::vector<Tensor> all_gather_lists(const Tensor& x, const Communicator& world) {
+  const NoGrad guard;
+  check<ShapeError>(x.rank() == 1, "all_gather_lists: needs one dimension, got {}; flatten(x) has one", x);
+  const std::vector<int64_t> counts =
+      all_gather(full({1}, x.numel(), {.dtype = int64, .device = Device{}}), world).to_vector<int64_t>();
+  const int64_t longest = *std::ranges::max_element(counts);
+  const Tensor padded = zeros({longest}, {.dtype = x.dtype(), .device = Device{}});
+  ops::copy_into(narrow(padded, 0, 0, x.numel()), x.detach());
+  const Tensor all = longest == 0 ? padded : all_gather(padded, world);
+  std::vector<Tensor> lists;
+  for (const int64_t count : counts)
+    lists.push_back(narrow(all, 0, static_cast<int64_t>(lists.size()) * longest, count));
+  return lists;
 }
 
 }  // namespace pleat::dist

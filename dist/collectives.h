@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
 #include "pleat/core/tensor/create.h"
 #include "pleat/core/tensor/tensor.h"
@@ -48,6 +49,20 @@ void broadcast_(const Tensor& x, const Communicator& world, int root = 0);
 void send(const Tensor& x, const Communicator& world, int to);
 /// The next tensor that a rank has sent to this one.
 Tensor recv(const Communicator& world, int from, Device device = default_device());
+
+/// [n] of each rank, whose n may differ, by ranks. On the CPU, off the tape. Throws ShapeError for another
+/// number of dimensions.
+std::vector<Tensor> all_gather_lists(const Tensor& x, const Communicator& world);
+
+/// A metric of the samples of all ranks, on all of them to the bit the same: of train/metrics.h, or one of
+/// your own with reset(), state() and merge(). The rank's own stays as it is.
+template <class Metric>
+Metric merge_metric(const Metric& metric, const Communicator& world) {
+  Metric all = metric;
+  all.reset();
+  for (const Tensor& state : all_gather_lists(metric.state(), world)) all.merge(state);
+  return all;
+}
 
 /// Waits until all ranks have come here.
 void barrier(const Communicator& world);

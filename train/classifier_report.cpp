@@ -178,7 +178,7 @@ void add_classes(HtmlPage& page, const Predictions& predictions, const std::vect
 /// Rows are classes, columns what was predicted; a row's ground is as deep as its share.
 void add_confusion(HtmlPage& page, const Predictions& predictions, const std::vector<std::string>& names) {
   page.heading("What is taken for what");
-  const auto counts = predictions.confusion();
+  const auto counts = predictions.confusion().counts();
   constexpr std::size_t most = 25;  // columns that can still be read
   if (counts.size() <= most) {
     std::vector<std::string> titles{"is \\ taken for"};

@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
-#include <limits>
-#include <numeric>
 #include <utility>
 
 #include "pleat/autograd/grad_mode.h"
@@ -32,23 +30,18 @@ double Predictions::accuracy() const {
   return samples.empty() ? 0 : static_cast<double>(right) / static_cast<double>(samples.size());
 }
 
-std::vector<std::vector<int64_t>> Predictions::confusion() const {
-  const auto size = static_cast<std::size_t>(classes);
-  std::vector<std::vector<int64_t>> counts(size, std::vector<int64_t>(size, 0));
-  for (const Prediction& p : samples)
-    ++counts[static_cast<std::size_t>(p.target)][static_cast<std::size_t>(p.predicted)];
-  return counts;
+ConfusionMatrix Predictions::confusion() const {
+  std::vector<int64_t> predicted, targets;
+  for (const Prediction& p : samples) {
+    predicted.push_back(p.predicted);
+    targets.push_back(p.target);
+  }
+  ConfusionMatrix matrix(classes);
+  matrix.add(predicted, targets);
+  return matrix;
 }
 
-std::vector<double> Predictions::class_accuracy() const {
-  std::vector<double> shares;
-  for (const std::vector<int64_t>& row : confusion()) {
-    const double all = std::accumulate(row.begin(), row.end(), 0.0);
-    shares.push_back(all == 0 ? std::numeric_limits<double>::quiet_NaN()
-                              : static_cast<double>(row[shares.size()]) / all);
-  }
-  return shares;
-}
+std::vector<double> Predictions::class_accuracy() const { return confusion().recall(); }
 
 std::vector<Prediction> Predictions::worst(int64_t most) const {
   std::vector<Prediction> wrong = samples;

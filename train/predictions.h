@@ -8,6 +8,7 @@
 
 #include "pleat/data/loader.h"
 #include "pleat/nn/containers.h"
+#include "pleat/train/metrics.h"
 
 namespace pleat::train {
 
@@ -27,9 +28,9 @@ struct Predictions {
 
   double loss() const;      ///< mean; 0 without samples
   double accuracy() const;  ///< share of right predictions; 0 without samples
-  /// [target][predicted]: how many.
-  std::vector<std::vector<int64_t>> confusion() const;
-  /// Share of right predictions for each class; NaN for one without samples.
+  /// Which classes were taken for which: precision, recall, F1.
+  ConfusionMatrix confusion() const;
+  /// Share of right predictions for each class (its recall); NaN for one without samples.
   std::vector<double> class_accuracy() const;
   /// The wrong predictions with the largest loss, the largest first; at most `most`.
   std::vector<Prediction> worst(int64_t most) const;

@@ -44,6 +44,7 @@ Pictures read_pictures(const fs::path& folder, int64_t image_size, uint64_t seed
     return {images, data::in_memory(test), train.class_names(), data::channel_statistics(images)};
   }
   const data::ImageFolder all = image_folder(folder, image_size);
-  const auto [train, test] = data::split_by_class(data::in_memory(all), 0.2, seed);
-  return {train, test, all.class_names(), data::channel_statistics(train)};
+  const auto parts = data::random_split(all, {0.8, 0.2}, {.seed = seed, .stratify = true});
+  const data::TensorDataset train = data::in_memory(parts[0]);
+  return {train, data::in_memory(parts[1]), all.class_names(), data::channel_statistics(train)};
 }

@@ -363,7 +363,7 @@ TEST_CASE("bad loaders and data sets are refused", "[data][loader]") {
   CHECK_THROWS_WITH(DataLoader(dataset, {.transforms = {to_float(), nullptr}}),
                     "DataLoader: transform 1 is empty");
   CHECK_THROWS_WITH(DataLoader(std::shared_ptr<const TensorDataset>(), {}),
-                    "DataLoader: the pointer to the data set is empty");
+                    Catch::Matchers::StartsWith("data set: the pointer to it is empty"));
   CHECK_THROWS_WITH(TensorDataset(zeros({3, 2}), zeros({4})), "TensorDataset: 3 inputs, but 4 targets");
   CHECK_THROWS_AS(TensorDataset(scalar(1)), ShapeError);
   const std::vector<int64_t> outside = {4};

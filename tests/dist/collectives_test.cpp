@@ -16,6 +16,7 @@
 #include "pleat/tests/catch.h"
 #include "pleat/tests/dist/world.h"
 #include "pleat/tests/relative_error.h"
+#include "pleat/train/metrics.h"
 
 using namespace pleat;
 using dist::ReduceOp;
@@ -224,4 +225,33 @@ TEST_CASE("dist: wrong arguments are errors before anything is sent", "[dist]") 
                       Catch::Contains("the GPU of this rank is"));
   }
   dist::barrier(world());
+}
+
+TEST_CASE("metrics of all ranks become one", "[dist]") {
+  // Rank r has r samples: the first has none, so sizes differ.
+  const auto scores = [](int64_t rank) { return narrow(numbers_of(rank, {4, 3}), 0, 0, rank); };
+  const auto labels = [](int64_t rank) { return arange(rank); };
+  train::AUROC own, whole;
+  train::ConfusionMatrix matrix(3), all(3);
+  train::TopKAccuracy top(2), top_of_all(2);
+  train::RegressionScore errors, errors_of_all;
+  const auto add = [&](int64_t rank, train::AUROC& a, train::ConfusionMatrix& c, train::TopKAccuracy& t,
+                       train::RegressionScore& r) {
+    a.add(scores(rank), labels(rank));
+    c.add(scores(rank), labels(rank));
+    t.add(scores(rank), labels(rank));
+    r.add(select(scores(rank), 1, 0), labels(rank));
+  };
+  const int64_t rank = world().rank();
+  if (rank > 0) add(rank, own, matrix, top, errors);
+  for (int64_t r = 1; r < ranks(); ++r) add(r, whole, all, top_of_all, errors_of_all);
+  CHECK(dist::merge_metric(matrix, world()).counts() == all.counts());
+  const train::AUROC merged = dist::merge_metric(own, world());
+  CHECK(merged.samples() == whole.samples());
+  if (ranks() > 2) CHECK(merged.value() == whole.value());
+  CHECK(dist::merge_metric(top, world()).samples() == top_of_all.samples());
+  const train::RegressionScore found = dist::merge_metric(errors, world());
+  CHECK(found.elements() == errors_of_all.elements());
+  if (ranks() > 2) CHECK(found.r2() == Approx(errors_of_all.r2()));
+  CHECK(matrix.samples() == rank);
 }

@@ -9,6 +9,8 @@
 #include "pleat/data/image.h"
 #include "pleat/data/image_folder.h"
 #include "pleat/data/loader.h"
+#include "pleat/data/sampler.h"
+#include "pleat/data/split.h"
 #include "pleat/data/transforms.h"
 #include "pleat/io/npy.h"
 #include "pleat/io/npz.h"
@@ -22,6 +24,7 @@
 #include "pleat/ops/elementwise/compare.h"
 #include "pleat/ops/reduce/reduce.h"
 #include "pleat/tests/errors/mistakes.h"
+#include "pleat/train/metrics.h"
 #include "pleat/train/step.h"
 
 using namespace pleat;
@@ -116,6 +119,16 @@ MistakeSection data_mistakes() {
               MISTAKE(data::DataLoader(set, {.workers = 100000})),
               MISTAKE(data::DataLoader(set, {.prefetch = 0})),
               MISTAKE(const std::vector<int64_t> indices = {10}; set.get(indices)),
+              MISTAKE(data::Subset(set, {10})),
+              MISTAKE(data::random_split(set, {0.8, 0.1})),
+              MISTAKE(data::random_split(set, {9, 2})),
+              MISTAKE(data::random_split(pictures, {0.9, 0.1})),
+              MISTAKE(data::k_folds(set, 20)),
+              MISTAKE(data::weighted_random_sampler({1, -1}, 2)),
+              MISTAKE(const auto sampler = data::weighted_random_sampler({1, 1}, 2);
+                      data::DataLoader(set, {.shuffle = true, .sampler = sampler})),
+              MISTAKE(train::ConfusionMatrix matrix(3); matrix.add(ones({2, 3}), tensor({1, 3}, int64))),
+              MISTAKE(train::RegressionScore score; score.add(ones({2, 1}), ones({2}))),
               MISTAKE(data::normalize({0.5}, {0})),
               MISTAKE(data::normalize({0.5, 0.5}, {1})),
               MISTAKE(const auto t = data::normalize({0.5}, {0.2});
