@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string_view>
@@ -300,23 +301,34 @@ class ModelReader {
     else if (!outside)
       check<FileError>(given == (row->bits == 4 ? (count + 1) / 2 : count),
                        "{}: its shape {} needs {} numbers, and it has {}", where, dims, count, given);
-    take_memory(count * size_of(*row->dtype), fmt::format("tensor '{}'", name));
-    std::string data;
-    if (outside) {
-      data = from_folder(where, place, size);
-      raw = data;
-      has_raw = true;
-    }
-    const Tensor tensor = empty(Sizes(dims), {.dtype = *row->dtype, .device = Device()});
-    if (has_raw)
-      fill_from_bytes(tensor, *row, raw);
+    // A tensor outside is as large as its file, however short this one is.
+    std::optional<Place> outside_at;
+    if (outside)
+      outside_at = place_of(where, place, size);
     else
+      take_memory(count * size_of(*row->dtype), fmt::format("tensor '{}'", name));
+    const Tensor tensor = empty(Sizes(dims), {.dtype = *row->dtype, .device = Device()});
+    const bool as_it_is = row->bits == 8 * size_of(*row->dtype) && row->dtype != boolean;
+    if (outside && as_it_is) {
+      outside_at->file->read_at(outside_at->offset, {tensor.raw(), static_cast<std::size_t>(size)}, where);
+    } else if (outside) {
+      std::string data(static_cast<std::size_t>(size), '\0');
+      outside_at->file->read_at(outside_at->offset, std::as_writable_bytes(std::span(data)), where);
+      fill_from_bytes(tensor, *row, data);
+    } else if (has_raw) {
+      fill_from_bytes(tensor, *row, raw);
+    } else {
       fill_from_numbers(where, tensor, *row, floats, doubles, integers);
+    }
     return {name, {tensor, type}};
   }
 
-  /// The bytes of a tensor in a file beside this one.
-  std::string from_folder(const std::string& where, std::map<std::string, std::string>& place, int64_t size) {
+  /// Bytes in a file beside this one.
+  struct Place {
+    std::unique_ptr<InputFile> file;
+    int64_t offset;
+  };
+  Place place_of(const std::string& where, std::map<std::string, std::string>& place, int64_t size) {
     namespace fs = std::filesystem;
     const fs::path location(place["location"]);
     const fs::path folder =
@@ -338,15 +350,13 @@ class ModelReader {
       }
       return value;
     };
-    const InputFile data("import_onnx", file, options_);
+    auto data = std::make_unique<InputFile>("import_onnx", file, options_);
     const int64_t offset = number("offset", 0), length = number("length", size);
     check<FileError>(length == size, "{}: needs {} bytes, and says that it has {}", where, size, length);
-    check<FileError>(offset <= data.size() && size <= data.size() - offset,
+    check<FileError>(offset <= data->size() && size <= data->size() - offset,
                      "{}: lies in '{}' from byte {} on, {} bytes, and that has {}", where, place["location"],
-                     offset, size, data.size());
-    std::string bytes(static_cast<std::size_t>(size), '\0');
-    data.read_at(offset, std::as_writable_bytes(std::span(bytes)), where);
-    return bytes;
+                     offset, size, data->size());
+    return {std::move(data), offset};
   }
 
   static void fill_from_bytes(const Tensor& tensor, const TypeRow& row, std::string_view raw) {

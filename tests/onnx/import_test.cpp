@@ -310,6 +310,19 @@ TEST_CASE("weights outside of the file lie in its folder", "[onnx][import][cpu]"
                                  entry("length", std::to_string(length))) +
                  input("x", {"n", "3"}) + node("MatMul", {"x", "w"}, {"y"}) + output("y"));
   };
+  // Larger than what this file alone may take: 280 MB beside a few hundred bytes.
+  {
+    const ModelInFolder file(
+        model(initializer("w", {70'000'000}, 1, "",
+                          proto::integer_field(14, 1) +
+                              proto::bytes_field(13, proto::bytes_field(1, "location") +
+                                                         proto::bytes_field(2, "large.data"))) +
+              input("x", {"n"}) + node("ReduceMax", {"w"}, {"y"}) + output("y")));
+    write_bytes(file.folder() / "large.data", std::string_view(""));
+    std::filesystem::resize_file(file.folder() / "large.data",
+                                 280'000'000);  // zeros, without a place on the disk
+    CHECK(onnx::import_onnx(file.path())(ones({1})).item() == 0);
+  }
   const auto run = [&](const std::string& bytes) -> std::string {
     const ModelInFolder file(bytes);
     const Tensor w = tensor({{1.0F, 2.0F}, {3.0F, 4.0F}, {5.0F, 6.0F}});
