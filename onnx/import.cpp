@@ -66,9 +66,7 @@ class Layer final : public nn::Module {
       inputs[input] = &given.back();
     };
     put(input_, x);
-    for (const Weight& weight : weights_) {
-      put(weight.input, weight.tensor);
-    }
+    for (const Weight& weight : weights_) put(weight.input, weight.tensor);
     if (const Tensor* weight = of_type(in_file_)) now = weight->dtype(), device = weight->device();
     for (const auto& [input, constant] : constants_) inputs[input] = &constant;
     Interpreter interpreter(
@@ -450,6 +448,7 @@ ImportedNetwork& ImportedNetwork::replace(const std::string& part, nn::AnyModule
   check<ValueError>(inputs.size() == 1,
                     "ImportedNetwork: part '{}' has {} inputs, and one that is replaced should have one",
                     part, inputs.size());
+  module.get().train(training());
   Step step;
   auto node = std::make_shared<Node>();
   node->op = module.get().type_name();
@@ -495,7 +494,10 @@ void ImportedNetwork::requires_grad_(const std::string& part, Flag requires_grad
       tensor.set_requires_grad(requires_grad);
       any = true;
     }
-  if (!any) state_->fail_part(part);
+  if (any) return;
+  (void)state_->steps_of(part);
+  fail<ValueError>("ImportedNetwork: no parameter's name begins with '{}.'; named_parameters() lists them",
+                   part);
 }
 
 ImportedNetwork import_onnx(const std::filesystem::path& file, ReadOptions options) {

@@ -64,8 +64,9 @@ class ImportedNetwork : public nn::Module {
   /// The names of all parts, each before those inside it.
   std::vector<std::string> parts() const;
 
-  /// Puts a module in the place of a part that has one input beside its weights, and one output. Throws
-  /// ValueError where there is no such part, saying which there are, and where it has more.
+  /// Puts a module, in the network's mode, in the place of a part that has one input beside its weights, and
+  /// one output. Throws ValueError where there is no such part, saying which there are, and where it has
+  /// more.
   ImportedNetwork& replace(const std::string& part, nn::AnyModule module);
   /// The network up to a part, whose output it gives: features. It shares the parameters. Throws as replace.
   ImportedNetwork until(const std::string& part) const;
