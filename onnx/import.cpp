@@ -513,7 +513,9 @@ ImportedNetwork import_onnx(const std::filesystem::path& file, ReadOptions optio
   const int64_t limit = InputFile("import_onnx", file, options).memory().limit;
   state->program = std::make_shared<const Program>(imported::make_program(std::move(model), name, limit));
   state->make_layers();
-  return ImportedNetwork(std::move(state));
+  ImportedNetwork net(std::move(state));
+  if (default_device() != Device()) net.to(default_device());
+  return net;
 }
 
 }  // namespace pleat::onnx

@@ -80,9 +80,10 @@ class ImportedNetwork : public nn::Module {
   std::unique_ptr<State> state_;
 };
 
-/// Reads an ONNX file of opset 7 or newer, with weights that lie in files beside it. Whatever the graph says
-/// of sizes is computed as it runs, so that those that the file leaves free stay free; branches and loops,
-/// too, may depend on the input. Graphs of integers of 4 and 8 bits are computed in floating numbers. Throws
+/// Reads an ONNX file of opset 7 or newer, with weights that lie in files beside it, to the default device.
+/// Whatever the graph says of sizes is computed as it runs, so that those that the file leaves free stay
+/// free; branches and loops, too, may depend on the input. Graphs of integers of 4 and 8 bits are computed in
+/// floating numbers. Throws
 /// - ValueError for a graph that is none, and one that lists all operators that Pleat does not know, with
 ///   their nodes;
 /// - FileError, naming the file, where it cannot be read, is damaged, holds a type that Pleat does not have,

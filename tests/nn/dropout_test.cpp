@@ -9,6 +9,7 @@
 #include "pleat/tests/catch.h"
 
 using namespace pleat;
+using Catch::Matchers::Contains;
 
 TEST_CASE("Dropout drops in training only", "[nn]") {
   manual_seed(1);
@@ -49,7 +50,7 @@ TEST_CASE("StochasticDepth leaves out whole samples in training", "[nn]") {
     for (std::size_t i = 0; i < 6; ++i) CHECK(y[sample * 6 + i] == y[sample * 6]);
   }
   CHECK(kept == std::set<float>{0, 2});
-  CHECK_THROWS_WITH(depth(full({}, 1.0)), "StochasticDepth: needs samples [N, ...], got [] float32 cpu");
+  CHECK_THROWS_WITH(depth(full({}, 1.0)), Contains("StochasticDepth: needs samples [N, ...], got []"));
   CHECK_THROWS_AS((nn::StochasticDepth{{.p = 2}}), ValueError);
   depth.eval();
   CHECK(depth(x).to_vector() == x.to_vector());
