@@ -123,7 +123,9 @@ class Tracer final : public CallObserver, public nn::ForwardObserver {
       call.inputs.push_back(value);
     }
     if (is_identity(name) && inputs.size() == 1) {
-      know(outputs[0], call.inputs[0]);
+      // A constant that was moved is another one: a plan computes with it where it is.
+      const bool moved = constant && outputs[0].device() != inputs[0].tensor.device();
+      know(outputs[0], moved ? add({Value::Kind::constant, ops::copy(outputs[0]), {}}) : call.inputs[0]);
       return;
     }
     // Of a function that is not known, inputs may be missing in the list: its result is left unknown.
