@@ -1,10 +1,10 @@
 #include "pleat/models/imagenet.h"
 
-#include "pleat/core/base/format.h"
 #include "pleat/models/convnext.h"
 #include "pleat/models/densenet.h"
 #include "pleat/models/efficientnet.h"
 #include "pleat/models/mobilenet.h"
+#include "pleat/models/named_networks.h"
 #include "pleat/models/resnet.h"
 #include "pleat/models/vgg.h"
 #include "pleat/models/vision_transformer.h"
@@ -17,10 +17,7 @@ nn::AnyModule any(Options options) {
   return nn::AnyModule(make(options));
 }
 
-struct Classifier {
-  std::string name;
-  nn::AnyModule (*make)(Options);
-};
+using Classifier = NamedNetwork<nn::AnyModule (*)(Options)>;
 
 const std::vector<Classifier>& classifiers() {
   static const auto& list = *new std::vector<Classifier>{{"resnet18", any<resnet18>},
@@ -43,20 +40,12 @@ std::vector<double> channel_mean() { return {0.485, 0.456, 0.406}; }
 std::vector<double> channel_std() { return {0.229, 0.224, 0.225}; }
 
 const std::vector<std::string>& classifier_names() {
-  static const auto& names = *[] {
-    auto* all = new std::vector<std::string>;
-    for (const Classifier& one : classifiers()) all->push_back(one.name);
-    return all;
-  }();
+  static const auto& names = *new std::vector<std::string>(names_of(classifiers()));
   return names;
 }
 
 nn::AnyModule make_classifier(const std::string& name, Options options) {
-  for (const Classifier& one : classifiers())
-    if (one.name == name) return one.make(options);
-  std::string names;
-  for (const std::string& known : classifier_names()) names += (names.empty() ? "" : ", ") + known;
-  fail<ValueError>("imagenet::make_classifier: there is no network \"{}\"; there are {}", name, names);
+  return find_network("imagenet::make_classifier", classifiers(), name)(options);
 }
 
 }  // namespace pleat::models::imagenet

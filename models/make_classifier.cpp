@@ -1,8 +1,8 @@
 #include "pleat/models/make_classifier.h"
 
-#include "pleat/core/base/format.h"
 #include "pleat/models/convnext.h"
 #include "pleat/models/mobilenet.h"
+#include "pleat/models/named_networks.h"
 #include "pleat/models/resnet.h"
 #include "pleat/models/small_cnn.h"
 #include "pleat/models/vgg.h"
@@ -10,10 +10,7 @@
 namespace pleat::models {
 namespace {
 
-struct Classifier {
-  std::string name;
-  nn::Sequential (*make)(ClassifierOptions);
-};
+using Classifier = NamedNetwork<nn::Sequential (*)(ClassifierOptions)>;
 
 const std::vector<Classifier>& classifiers() {
   static const auto& list = *new std::vector<Classifier>{
@@ -25,20 +22,12 @@ const std::vector<Classifier>& classifiers() {
 }  // namespace
 
 const std::vector<std::string>& classifier_names() {
-  static const auto& names = *[] {
-    auto* all = new std::vector<std::string>;
-    for (const Classifier& one : classifiers()) all->push_back(one.name);
-    return all;
-  }();
+  static const auto& names = *new std::vector<std::string>(names_of(classifiers()));
   return names;
 }
 
 nn::Sequential make_classifier(const std::string& name, ClassifierOptions options) {
-  for (const Classifier& one : classifiers())
-    if (one.name == name) return one.make(options);
-  std::string names;
-  for (const std::string& known : classifier_names()) names += (names.empty() ? "" : ", ") + known;
-  fail<ValueError>("make_classifier: there is no network \"{}\"; there are {}", name, names);
+  return find_network("make_classifier", classifiers(), name)(options);
 }
 
 }  // namespace pleat::models

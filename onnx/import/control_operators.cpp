@@ -24,24 +24,18 @@ NodeResults branch(NodeCall& n) {
   return n.run(n.block(is_true(n, n.value(0)) ? "then_branch" : "else_branch"), {});
 }
 
-GraphValue host(Tensor tensor) {
-  GraphValue value(std::move(tensor));
-  value.on_host = true;
-  return value;
-}
-
 /// Inputs: a number of steps, a condition, states. The body takes the step, the condition and the states, and
 /// gives the condition, the states and what is collected.
 NodeResults loop(NodeCall& n) {
   const int64_t most = n.has(0) ? n.integer(0) : std::numeric_limits<int64_t>::max();
-  GraphValue condition = n.has(1) ? n.value(1) : host(scalar(true));
+  GraphValue condition = n.has(1) ? n.value(1) : on_host(scalar(true));
   GraphValues states;
   for (std::size_t i = 2; i < n.inputs(); ++i) states.push_back(n.value(i));
   const Block& body = n.block("body");
   if (body.outputs.size() < states.size() + 1) n.fail("the body gives too few values");
   std::vector<std::vector<Tensor>> collected(body.outputs.size() - states.size() - 1);
   for (int64_t step = 0; step < most && is_true(n, condition); ++step) {
-    GraphValues inputs{host(scalar(step, int64)), condition};
+    GraphValues inputs{on_host(scalar(step, int64)), condition};
     inputs.insert(inputs.end(), states.begin(), states.end());
     GraphValues results = n.run(body, std::move(inputs));
     condition = results[0];
@@ -173,7 +167,7 @@ Operators control_operators() {
       {"SequenceErase/2", {sequence_erase}},
       {"SequenceInsert/3", {sequence_insert}},
       {"SequenceLength/1",
-       {[](NodeCall& n) -> NodeResults { return host(scalar(std::ssize(sequence(n)), int64)); }}},
+       {[](NodeCall& n) -> NodeResults { return on_host(scalar(std::ssize(sequence(n)), int64)); }}},
       {"SplitToSequence/2(axis keepdims)", {split_to_sequence}},
   };
 }

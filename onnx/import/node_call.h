@@ -35,6 +35,13 @@ struct GraphValue {
 };
 using GraphValues = std::vector<GraphValue>;
 
+/// A size, or what is like it, as a value on the host.
+inline GraphValue on_host(const Tensor& tensor) {
+  GraphValue value(tensor.to(Device()));
+  value.on_host = true;
+  return value;
+}
+
 struct Block;
 
 /// What a node needs of the network that runs.
@@ -113,8 +120,6 @@ class NodeCall {
   DType dtype_of_number(int64_t type) const;
 
   GraphValues run(const Block& block, GraphValues inputs) { return runtime_.run(block, std::move(inputs)); }
-  template <class... T>
-  void check(bool holds, const char* format, const T&... values) const;
   [[noreturn]] void fail(const std::string& why) const;
   /// "node 'fc/Gemm' (Gemm)".
   std::string where() const;

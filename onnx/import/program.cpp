@@ -205,6 +205,8 @@ class Builder {
       : file_(std::move(file)), name_(std::move(name)), memory_limit_(memory_limit) {}
 
   Program build() {
+    // What functions import beside the file; of one domain the file's version holds.
+    for (FileFunction& function : file_.functions) file_.opsets.merge(function.opsets);
     Inliner(file_.functions).expand(file_.graph);
     check_known();
     find_consumers(file_.graph);
@@ -540,7 +542,7 @@ class Builder {
   int64_t folded_bytes_ = 0;
 };
 
-/// What is computed of sizes and constants is not recorded and not watched.
+/// What is computed of sizes and constants is on the host, not recorded and not watched.
 class Unseen {
  public:
   Unseen() : observer_(std::exchange(detail::call_observer, nullptr)) {}
@@ -551,6 +553,7 @@ class Unseen {
  private:
   CallObserver* observer_;
   NoGrad off_;
+  DefaultDevice on_host_{Device()};
 };
 
 template <class F>

@@ -23,12 +23,6 @@ using Integers = std::vector<int64_t>;
 
 std::size_t at(int64_t i) { return static_cast<std::size_t>(i); }
 
-GraphValue on_host(Tensor tensor) {
-  GraphValue value(std::move(tensor));
-  value.on_host = true;
-  return value;
-}
-
 NodeResults shape_of(NodeCall& n) {
   const Tensor& x = n.value(0).tensor;
   const int64_t rank = x.rank();

@@ -212,7 +212,6 @@ TEST_CASE("sizes that a file leaves free stay free", "[onnx][import][cpu]") {
   CHECK(net(ones({2, 3, 4})).shape() == Shape{2, 12});
   CHECK(net(ones({5, 1, 2})).shape() == Shape{5, 2});
   // In an engine and exported again, for other batches.
-  nn::Lambda around([&](const Tensor& x) { return net(x); });
   Inference engine(net, ones({2, 3, 4}));
   CHECK(engine(ones({7, 3, 4})).shape() == Shape{7, 12});
   onnx::ImportedNetwork again = round_trip(net, ones({2, 3, 4}));
@@ -384,6 +383,18 @@ TEST_CASE("what is rounded to integers and back passes its gradient on", "[onnx]
 
 TEST_CASE("cuda: an imported network computes and trains on a GPU as on the CPU", "[onnx][import][cuda]") {
   if (pleat_test::lacks_gpus()) return;
+  {
+    // Steps of a loop and sizes stay on the host, whatever the default device.
+    const DefaultDevice on_gpu(DeviceType::cuda);
+    const std::string body = input("i", {}, 7) + input("c", {}, 9) + input("h", {"n"}) +
+                             node("Identity", {"c"}, {"c2"}) +
+                             node("Cast", {"i"}, {"f"}, {attribute("to", int64_t{1})}) +
+                             node("Add", {"h", "f"}, {"h2"}) + output("c2") + output("h2");
+    onnx::ImportedNetwork loop = imported(
+        model(input("x", {"n"}) + node("Size", {"x"}, {"steps"}) +
+              node("Loop", {"steps", "", "x"}, {"y"}, {graph_attribute("body", body)}) + output("y")));
+    CHECK(loop(ones({4})).to_vector() == std::vector<float>{7, 7, 7, 7});
+  }
   manual_seed(10);
   const auto check = [](nn::Module& net, const Tensor& x) {
     onnx::ImportedNetwork host = round_trip(net, x);
