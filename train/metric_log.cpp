@@ -20,14 +20,13 @@ void MetricLog::add(const Row& row) {
   if (columns_.empty())
     for (const std::string& name : given) columns_.push_back({name, {}});
   for (std::size_t i = 0; i < row.size(); ++i) columns_[i].second.push_back(row[i].second);
-  write_row(rows() - 1);
-}
-
-void MetricLog::write_row(std::size_t row) {
+  const std::size_t written = csv_ ? rows() - 1 : 0;
   if (!csv_) csv_.emplace(path_, names());
-  std::vector<io::CsvWriter::Value> values;
-  for (const auto& [name, column] : columns_) values.emplace_back(column[row]);
-  csv_->row(values);
+  for (std::size_t i = written; i < rows(); ++i) {
+    std::vector<io::CsvWriter::Value> values;
+    for (const auto& [name, column] : columns_) values.emplace_back(column[i]);
+    csv_->row(values);
+  }
 }
 
 std::vector<std::string> MetricLog::names() const {
@@ -76,7 +75,6 @@ void MetricLog::load_state_dict(const nn::StateDict& state) {
   check<ValueError>(problems.empty(), "MetricLog: the state is not one of a log:{}", problems);
   columns_ = std::move(columns);
   csv_.reset();
-  for (std::size_t row = 0; row < this->rows(); ++row) write_row(row);
 }
 
 }  // namespace pleat::train

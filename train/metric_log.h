@@ -14,7 +14,8 @@
 namespace pleat::train {
 
 /// Figures of a run, a row for each epoch, also as a CSV file. The rows are a part of checkpoints: a
-/// run that goes on has those up to its checkpoint, and its file is written anew with them.
+/// run that goes on has those up to its checkpoint, and its file is written anew with them at the next
+/// row. Loading alone writes nothing: of several processes that load, the one that adds rows writes.
 ///
 ///   train::MetricLog log{"runs/mine/metrics.csv"};
 ///   checkpoints.add("metrics", log);
@@ -44,11 +45,10 @@ class MetricLog {
 
  private:
   using Columns = std::vector<std::pair<std::string, std::vector<double>>>;
-  void write_row(std::size_t row);
 
   std::filesystem::path path_;
   Columns columns_;
-  std::optional<io::CsvWriter> csv_;
+  std::optional<io::CsvWriter> csv_;  // from the first row that is added, and anew after loading
 };
 
 }  // namespace pleat::train
