@@ -9,10 +9,11 @@ Sections, in this order:
           its process less what the process held before
   conv    convolutions, each pass: layers of 35 networks (bench/layers.csv names their papers; where the column
           transposed is 1, the layer is the transpose of what the row says), or those of --shapes
-  inference  calls of trained networks (inference_networks.cpp), through an Inference, as a forward and through an
-          Inference in int8; --only inference alone. Against onnxruntime, in a Python that has it: on the ONNX files
-          that Pleat writes of them, which onnxruntime.quantization quantises for the last. Against PyTorch: the
-          eight that scripts/torch_networks.py has, in inference_mode and channels_last, without int8
+  inference  calls of trained networks (inference_networks.cpp), through an Inference, the same in bfloat16, as a
+          forward and through an Inference in int8; --only inference alone. Against onnxruntime, in a Python that has
+          it: on the ONNX files that Pleat writes of them, in float32 beside bfloat16, too, and quantised by
+          onnxruntime.quantization beside int8. Against PyTorch: the eight that scripts/torch_networks.py has, in
+          inference_mode and channels_last, without int8
   ops     a survey of all other ops in three sizes, forward and backward: pointwise functions of the table of op
           cases, and the rows of survey_rows.cpp beside it
 
@@ -174,7 +175,7 @@ def inference_problems(args, pleat):
     with_torch = bool(set(args.against) & set(WAYS))
     for model in TORCH_INFERENCE if with_torch else pleat.ask("networks"):
         for batch in INFERENCE_BATCHES:
-            for which in ("plan", "forward") if with_torch else ("plan", "forward", "int8"):
+            for which in ("plan", "bfloat16", "forward") if with_torch else ("plan", "bfloat16", "forward", "int8"):
                 yield {"group": model, "name": f"{model}, batch {batch}", "pass": which, "model": model, "batch": batch,
                        "file": os.path.join(args.folder.name, f"{model}.onnx")}
 

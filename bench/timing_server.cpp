@@ -16,8 +16,9 @@
 //                                   of one
 // A problem of conv has a "pass", a "format", lists of sizes "input", "weight", "stride", "padding",
 // "dilation", and "groups" and "tuned"; "transposed" with "output_padding" is conv_transpose1d ... 3d. A step
-// has "model", "batch" and "format". Inference has "model", "batch", "pass" ("plan": of an Inference; "int8":
-// of one that computes in int8; or "forward") and perhaps a "file", to which the network is written as ONNX.
+// has "model", "batch" and "format". Inference has "model", "batch", "pass" ("plan": of an Inference;
+// "bfloat16" and "int8": of one that computes so; or "forward") and perhaps a "file", to which the network is
+// written as ONNX.
 #include <chrono>
 #include <fstream>
 #include <functional>
@@ -102,8 +103,7 @@ Work conv_work(const Json& request, Device device) {
 }
 
 Work inference_work(const Json& request) {
-  const auto [net, input] =
-      bench::make_inference_network(request.at("model"), request.at("batch").get<int64_t>());
+  auto [net, input] = bench::make_inference_network(request.at("model"), request.at("batch").get<int64_t>());
   if (request.contains("file"))
     onnx::export_onnx(request.at("file").get<std::string>(), *net, narrow(input, 0, 0, 1));
   if (request.at("pass") == "forward")
@@ -114,6 +114,10 @@ Work inference_work(const Json& request) {
   InferenceOptions options;
   if (request.at("pass") == "int8")
     options.calibration = {{bench::make_inference_network(request.at("model"), 8).input}};
+  if (request.at("pass") == "bfloat16") {
+    net->to(bfloat16);
+    if (is_floating(input.dtype())) input = input.to(bfloat16);
+  }
   const auto engine = std::make_shared<const Inference>(*net, input, options);
   return [net = net, input = input, engine] { (void)(*engine)(input); };
 }

@@ -81,6 +81,8 @@ def step_work(problem, device):
 def inference_work(problem, device):
     """In channels_last, in which PyTorch's convolutions take least."""
     net, x = (in_format(one, "channels_last") for one in torch_networks.make_inference(problem["model"], problem["batch"]))
+    if problem["pass"] == "bfloat16":
+        net, x = net.bfloat16(), x.bfloat16() if x.is_floating_point() else x
     call = torch.compile(net) if OPTIONS.compile else net
     return torch.inference_mode()(lambda: call(x))
 

@@ -111,8 +111,6 @@ class Plan::Builder {
     return found != fused_into_.end() ? found->second : made_by_[at(v)];
   }
 
-  /// Whether weights of this kind lie as kernels read them.
-  static bool folds(const Tensor& t) { return t.dtype() == float32 || t.dtype() == float64; }
   /// Whether a step of its own computes the call, which then finishes its result.
   bool is_frozen(const Fused& fused) const {
     return fused.weight.device().is_cpu() && (!is_conv(fused) || conv_of(fused));
@@ -257,7 +255,7 @@ class Plan::Builder {
         call.inputs[1] < 0 || call.inputs[2] < 0)
       return false;
     const Tensor& x = example(call.inputs[0]);
-    return folds(x) && x.device().is_cpu() &&
+    return is_floating(x.dtype()) && x.device().is_cpu() &&
            std::all_of(call.inputs.begin() + 1, call.inputs.begin() + 5, [&](int v) { return is_known(v); });
   }
 
@@ -314,7 +312,8 @@ class Plan::Builder {
                                    .reverse = o.flag("reverse")};
     add(call.where(), {in[0], in[5], in[6], in[7]}, call.outputs,
         [=, w_hh = own(known(in[2])), b_hh = own(known(in[4])), input = packed(known(in[1]), known(in[3])),
-         state = packed(known(in[2]), {}), outputs = call.outputs](std::vector<Tensor>& values) {
+         state = packed(ops::cast(known(in[2]), compute_dtype(known(in[2]).dtype())), {}),
+         outputs = call.outputs](std::vector<Tensor>& values) {
           const auto value = [&](int v) { return v < 0 ? Tensor() : values[at(v)]; };
           RecurrentOptions own = options;
           own.lengths = value(in[7]);

@@ -146,8 +146,7 @@ Weights weights_of(const onnx::Trace& trace, const Call& call) {
     return {};
   const Tensor& x = trace.values[at(call.inputs[0])].tensor;
   const Tensor& weight = trace.values[at(call.inputs[1])].tensor;
-  if ((x.dtype() != float32 && x.dtype() != float64) || weight.dtype() != x.dtype() || x.numel() == 0 ||
-      weight.numel() == 0)
+  if (!is_floating(x.dtype()) || weight.dtype() != x.dtype() || x.numel() == 0 || weight.numel() == 0)
     return {};
   if (is_matmul && (weight.rank() != 2 || x.rank() < 2 || !x.device().is_cpu())) return {};
   Weights weights{.weight = is_matmul ? transpose(weight, 0, 1) : weight, .dim = is_transposed ? 1U : 0U};

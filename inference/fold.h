@@ -33,8 +33,8 @@ struct Weights {
   Tensor weight = {}, bias = {};
   std::size_t dim = 0;
 };
-/// Those of a convolution or product of a value with constants, float32 or float64, a product's as [out, in];
-/// undefined for other calls.
+/// Those of a convolution or product of a value with constants of one floating type, a product's as [out,
+/// in]; undefined for other calls.
 Weights weights_of(const onnx::Trace& trace, const onnx::Call& call);
 /// Takes a batch norm by running statistics into the weights, in float64. False: it is none, or does more.
 bool fold_norm(Weights& weights, const onnx::Trace& trace, const onnx::Call& norm);

@@ -86,13 +86,14 @@ Tensor FrozenConv::Way::run(const Tensor& x, const ResultFinish& finish, const C
   const bool forward = pass == ConvPass::forward;
   Tensor result = as.make(forward ? problem.output_shape() : problem.input_shape());
   ResultFinish own = finish;
-  if (finish.addend.defined() && finish.addend.strides() != result.strides()) {
+  if (finish.addend.defined() &&
+      (finish.addend.strides() != result.strides() || finish.addend.dtype() != result.dtype())) {
     own.addend = empty_like(result);
     copy_into(own.addend, finish.addend);
   }
   if (prepared != nullptr) {
     prepared->run(as.laid_out(x), bias, result, own);
-    return result;
+    return cast(result, problem.dtype);
   }
   if (forward) {
     implementation->forward(as.problem, as.input(x), weight, bias, as.output(result));
@@ -102,9 +103,11 @@ Tensor FrozenConv::Way::run(const Tensor& x, const ResultFinish& finish, const C
   }
   if (as.problem.dtype == float64)
     finish_all<double>(own, result);
+  else if (as.problem.dtype == bfloat16)
+    finish_all<BFloat16>(own, result);
   else
     finish_all<float>(own, result);
-  return result;
+  return cast(result, problem.dtype);
 }
 
 FrozenConv::FrozenConv(ConvCall call, const std::optional<Choice>& choice, SharedBlocks& shared) {

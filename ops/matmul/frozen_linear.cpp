@@ -14,20 +14,15 @@ class FrozenLinear::Packed {
   virtual Tensor run(const Tensor& x, const ResultFinish& finish) const = 0;
 };
 
-namespace {
-
-Tensor dense(const Tensor& t) { return t.defined() ? to_format(t, MemoryFormat::contiguous) : t; }
-
-}  // namespace
-
 template <class T>
 class FrozenLinear::PackedAs : public Packed {
  public:
   PackedAs(const Tensor& weight, const Tensor& bias, SharedBlocks& shared)
-      : bias_(dense(bias)),
+      : dtype_(weight.dtype()),
+        bias_(operand(bias)),
         product_(product_of(weight)),
         panels_(product_, shared, [&](const ColumnPanels<T>& panels) {
-          const Tensor lines = dense(weight);
+          const Tensor lines = operand(weight);
           Gemm<T> product = product_;
           product.b = lines.data<T>();
           panels.pack(product, 0, panels.count());
@@ -36,14 +31,14 @@ class FrozenLinear::PackedAs : public Packed {
   }
 
   Tensor run(const Tensor& given, const ResultFinish& finish) const override {
-    const Tensor x = dense(given);
+    const Tensor x = operand(given);
     Shape shape = x.shape();
     check<ShapeError>(!shape.empty() && shape.back() == product_.k, "linear: needs [..., {}], got {}",
                       product_.k, x);
     shape.back() = product_.n;
     const Tensor y = empty(shape, {.dtype = x.dtype(), .device = x.device()});
     ResultFinish own = finish;
-    own.addend = dense(finish.addend);
+    own.addend = operand(finish.addend);
     const FinishRows rows(own, y.data<T>());
     Gemm<T> product = product_;
     product.m = y.numel() / product.n;
@@ -51,7 +46,7 @@ class FrozenLinear::PackedAs : public Packed {
     product.c = y.data<T>();
     if (rows.finish) product.finish = &rows;
     gemm(product, panels_);
-    return y;
+    return cast(y, dtype_);
   }
   const ColumnPanels<T>& panels() const { return panels_; }
 
@@ -64,11 +59,15 @@ class FrozenLinear::PackedAs : public Packed {
     T* first;
   };
 
+  static Tensor operand(const Tensor& t) {
+    return t.defined() ? to_format(cast(t, dtype_of<T>()), MemoryFormat::contiguous) : t;
+  }
   static Gemm<T> product_of(const Tensor& weight) {
     const int64_t out = weight.size(0), in = weight.size(1);
     return {.m = 1, .n = out, .k = in, .lda = in, .ldb = in, .transpose_b = true, .ldc = out};
   }
 
+  DType dtype_;  ///< of operands and results
   Tensor bias_;
   Gemm<T> product_;
   ColumnPanels<T> panels_;
@@ -79,6 +78,8 @@ FrozenLinear::FrozenLinear(const Tensor& weight, const Tensor& bias, SharedBlock
                     "linear: needs a weight [out, in] and a bias [out], got {} and {}", weight, bias);
   if (weight.dtype() == float64)
     packed_ = std::make_unique<PackedAs<double>>(weight, bias, shared);
+  else if (weight.dtype() == bfloat16 && multiplies_bfloat16())
+    packed_ = std::make_unique<PackedAs<BFloat16>>(weight, bias, shared);
   else
     packed_ = std::make_unique<PackedAs<float>>(weight, bias, shared);
 }

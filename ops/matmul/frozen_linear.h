@@ -12,8 +12,9 @@ namespace pleat::ops {
 template <class T>
 class ColumnPanels;
 
-/// linear with a weight [out, in] that no longer changes, float32 or float64 on the CPU: packed once, to be
-/// run many times, off the tape, by several threads at once.
+/// linear with a weight [out, in] that no longer changes, of a floating type on the CPU: packed once, to be
+/// run many times, off the tape, by several threads at once. Half types that the processor does not multiply
+/// are packed as float32.
 class FrozenLinear {
  public:
   /// The bias [out] may be undefined. The panels are of `shared`.
@@ -24,7 +25,7 @@ class FrozenLinear {
   /// f(x weight^T + bias + addend) of x [..., in] of the same type, a new tensor.
   Tensor run(const Tensor& x, const ResultFinish& finish) const;
 
-  /// The weight, in panels; T is its type.
+  /// The weight, in panels; T is its type, float or double.
   template <class T>
   const ColumnPanels<T>& panels() const;
 

@@ -271,21 +271,13 @@ struct SharedPanels {
       multiply_stripe(block_of(p, 0, p.m, first, columns), block);
   }
 
-  static void multiply_packed(const Gemm<T>& p, const ColumnPanels<T>& panels, const Blocking& block) {
-    const int64_t across = ceil_div(p.n, block.columns);
-    parallel_chunks(ceil_div(p.m, block.rows) * across, [&](int64_t tile) {
-      const Gemm<T> part = tile_of(p, block, tile);
-      multiply_panels(part, panels.from(tile % across * block.columns));
-      finish_rows(part);
-    });
-  }
-
  private:
   static void multiply_stripe(const Gemm<T>& p, const Blocking& block) {
     const ColumnPanels<T> panels(p);
     parallel_chunks(ceil_div(panels.count(), panels_at_once),
                     [&](int64_t i) { panels.pack(p, i * panels_at_once, panels_at_once); });
-    multiply_packed(p, panels, block);
+    multiply_blocks(p, block,
+                    [&](const Gemm<T>& part, int64_t column) { multiply_panels(part, panels.from(column)); });
   }
 };
 
@@ -297,14 +289,11 @@ void multiply_parallel(const Gemm<T>& p) {
     gemm_by_blocks(p);
 }
 
-/// A few rows take as long as the panels take to come from memory, which threads share as they do products.
 template <class T>
 void multiply_packed(const Gemm<T>& p, const ColumnPanels<T>& panels) {
-  if (p.m == 0 || p.n == 0) return;
-  constexpr int64_t rows_in_that_time = 8;
-  Blocking block = choose_blocking(std::max(p.m, rows_in_that_time), p.n, p.k, SharedPanels<T>::least);
-  block.rows = std::min(block.rows, p.m);
-  SharedPanels<T>::multiply_packed(p, panels, block);
+  multiply_blocks_of_packed(p, SharedPanels<T>::least, [&](const Gemm<T>& part, int64_t column) {
+    multiply_panels(part, panels.from(column));
+  });
 }
 
 }  // namespace

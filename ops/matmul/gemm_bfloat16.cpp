@@ -2,6 +2,7 @@
 
 #include "pleat/ops/matmul/gemm_bfloat16_kernels.h"
 #include "pleat/ops/matmul/gemm_blocks.h"
+#include "pleat/ops/matmul/gemm_panels.h"
 
 namespace pleat::ops {
 namespace {
@@ -38,9 +39,22 @@ void pack(BFloat16Packing terms, int64_t count, int64_t step) {
   }
 }
 
+/// Columns of the right-hand operand that were packed in advance, from some column and pair on.
+struct Packed {
+  const ColumnPanels<BFloat16>* panels = nullptr;  ///< null: they are not
+  int64_t column = 0, pair = 0;
+};
+
+/// As many columns as a panel has.
+BFloat16Packing packing_of(const BFloat16* b, int64_t ldb, bool transposed, int64_t k, int64_t columns,
+                           uint32_t* pairs) {
+  return {b, ldb, transposed, columns, k, pairs, round_up(columns, int64_t{16})};
+}
+
 /// Rows of a that are read where they lie, or few enough to be packed; k or the terms few enough, too.
 template <class Out>
-void multiply_rows(const Gemm<BFloat16, Out>& p, bool packs_a, uint32_t* a_pairs, uint32_t* b_pairs) {
+void multiply_rows(const Gemm<BFloat16, Out>& p, bool packs_a, uint32_t* a_pairs, uint32_t* b_pairs,
+                   const Packed& packed) {
   constexpr int64_t bytes = sizeof(uint32_t);
   BFloat16Panel panel{.m = p.m,
                       .n = 0,
@@ -60,18 +74,21 @@ void multiply_rows(const Gemm<BFloat16, Out>& p, bool packs_a, uint32_t* a_pairs
     panel.a_row = bytes;
     panel.a_pair = width * bytes;
   }
-  for (int64_t first = 0; first < p.n; first += panel_columns) {
-    panel.n = std::min(panel_columns, p.n - first);
+  for (int64_t first = 0; first < p.n; first += pair_columns) {
+    panel.n = std::min(pair_columns, p.n - first);
     panel.c = p.c + first;
-    const BFloat16* const b = p.b + (p.transpose_b ? first * p.ldb : first);
-    const int64_t width = round_up(panel.n, int64_t{16});
-    pack({b, p.ldb, p.transpose_b, panel.n, p.k, b_pairs, width}, p.terms, p.b_term_step);
+    if (packed.panels != nullptr) {
+      panel.b = packed.panels->from(packed.column + first) + packed.pair * round_up(panel.n, int64_t{16});
+    } else {
+      const BFloat16* const b = p.b + (p.transpose_b ? first * p.ldb : first);
+      pack(packing_of(b, p.ldb, p.transpose_b, p.k, panel.n, b_pairs), p.terms, p.b_term_step);
+    }
     multiply_panel(panel, p.c);
   }
 }
 
 template <class Out>
-void multiply(const Gemm<BFloat16, Out>& p) {
+void multiply(const Gemm<BFloat16, Out>& p, const Packed& packed = {}) {
   if (p.m == 0 || p.n == 0) return;
   if (p.terms > 1 && (p.k == 0 || p.k > most_depth)) {
     for (int64_t i = 0; i < p.terms; ++i) multiply(term_of(p, i));
@@ -86,7 +103,7 @@ void multiply(const Gemm<BFloat16, Out>& p) {
   const int64_t most_pairs = std::min(ceil_div(p.k, int64_t{2}) * p.terms, depth);
   const bool has_sums = parts > 1 && !std::is_same_v<Out, float>;
   const int64_t a_size = packs_a ? most_pairs * round_up(rows, int64_t{16}) : 0;
-  const int64_t b_size = most_pairs * panel_columns;
+  const int64_t b_size = packed.panels != nullptr ? 0 : most_pairs * pair_columns;
   const int64_t sums_size = has_sums ? rows * p.n : 0;
   const auto memory = allocate_array<uint32_t>(a_size + b_size + sums_size);
   uint32_t* const b_pairs = memory.get();
@@ -96,7 +113,8 @@ void multiply(const Gemm<BFloat16, Out>& p) {
     const Gemm<BFloat16, Out> block = block_of(p, first, rows, 0, p.n);
     const auto add_parts = [&](auto sum) {
       for (int64_t part = 0; part < parts; ++part) {
-        multiply_rows(part_of(sum, depth, part), packs_a, a_pairs, b_pairs);
+        multiply_rows(part_of(sum, depth, part), packs_a, a_pairs, b_pairs,
+                      {packed.panels, packed.column, part * depth / 2});
         sum.accumulate = true;
       }
     };
@@ -116,9 +134,27 @@ void multiply(const Gemm<BFloat16, Out>& p) {
 
 bool multiplies_bfloat16() { return kernels() != nullptr; }
 
+template <>
+void ColumnPanels<BFloat16>::pack(const Gemm<BFloat16>& p, int64_t first, int64_t panels) const {
+  for (int64_t column = first * pair_columns; column < std::min((first + panels) * pair_columns, p.n);
+       column += pair_columns)
+    kernels()->pack(packing_of(p.b + (p.transpose_b ? column * p.ldb : column), p.ldb, p.transpose_b, p.k,
+                               std::min(pair_columns, p.n - column), from(column)));
+}
+
 void gemm_serial(const Gemm<BFloat16>& product) { multiply(started(product)); }
 void gemm_serial(const Gemm<BFloat16, float>& product) { multiply(started(product)); }
 void gemm(const Gemm<BFloat16>& product) { gemm_by_blocks(product); }
 void gemm(const Gemm<BFloat16, float>& product) { gemm_by_blocks(product); }
+void gemm_serial(const Gemm<BFloat16>& product, const ColumnPanels<BFloat16>& panels) {
+  multiply(started(product), {&panels});
+}
+void gemm(const Gemm<BFloat16>& product, const ColumnPanels<BFloat16>& panels) {
+  constexpr LeastBlock least{
+      .work = 1 << 21, .rows = 32, .columns = pair_columns, .column_step = pair_columns};
+  multiply_blocks_of_packed(product, least, [&](const Gemm<BFloat16>& part, int64_t column) {
+    multiply(started(part), {&panels, column});
+  });
+}
 
 }  // namespace pleat::ops

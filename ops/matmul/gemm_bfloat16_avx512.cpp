@@ -100,7 +100,7 @@ void multiply_tile(const BFloat16Panel& p, const char* a, float* sums) {
   }
   for_constants<rows>([&](auto i) {
     for_constants<vectors>(
-        [&](auto v) { _mm512_store_ps(sums + i * panel_columns + v * lanes_of_vector, total[i][v]); });
+        [&](auto v) { _mm512_store_ps(sums + i * pair_columns + v * lanes_of_vector, total[i][v]); });
   });
 }
 
@@ -115,7 +115,7 @@ __m512 load(const BFloat16* c, __mmask16 mask) { return _mm512_castsi512_ps(wide
 template <class Out>
 void store_tile(const BFloat16Panel& p, const float* sums, int64_t rows, Out* c) {
   const __m512 alpha = _mm512_set1_ps(p.alpha);
-  for (int64_t i = 0; i < rows; ++i, sums += panel_columns, c += p.ldc)
+  for (int64_t i = 0; i < rows; ++i, sums += pair_columns, c += p.ldc)
     for (int64_t j = 0; j < p.n; j += lanes_of_vector) {
       const __mmask16 mask = mask16(least(p.n - j, lanes_of_vector));
       __m512 value = _mm512_mul_ps(_mm512_load_ps(sums + j), alpha);
@@ -142,7 +142,7 @@ Tile find_tile(int64_t count) {
 template <class Out, int vectors>
 void multiply_rows(const BFloat16Panel& p) {
   const int64_t tiles = (p.m + most_rows(vectors) - 1) / most_rows(vectors);
-  alignas(64) float sums[most_rows(vectors) * panel_columns];
+  alignas(64) float sums[most_rows(vectors) * pair_columns];
   for (int64_t t = 0; t < tiles; ++t) {
     const int64_t first = p.m * t / tiles;
     const int64_t rows = p.m * (t + 1) / tiles - first;

@@ -11,7 +11,7 @@
 namespace pleat::ops {
 
 /// Columns of the right-hand operand that are computed together.
-inline constexpr int64_t panel_columns = 64;
+inline constexpr int64_t pair_columns = 64;
 
 /// x[size, k], or x[k, size], to pairs[d][i] = (x[i, 2 d], x[i, 2 d + 1]) for i < width; 0 for i >= size and
 /// for the missing neighbour where k is odd.
@@ -25,7 +25,7 @@ struct BFloat16Packing {
   int64_t width;  ///< a multiple of 16
 };
 
-/// c[m, n] = alpha sum over pairs of a[i, d] b[d, j] (+ c), n <= panel_columns. The pairs of a lie anywhere;
+/// c[m, n] = alpha sum over pairs of a[i, d] b[d, j] (+ c), n <= pair_columns. The pairs of a lie anywhere;
 /// b is packed to a width of n, rounded up to 16.
 struct BFloat16Panel {
   int64_t m, n, pairs;

@@ -143,6 +143,28 @@ struct SeparateBlocks {
   }
 };
 
+/// The product, its op(B) in panels, on the pool: `multiply` computes blocks of C from some column on.
+template <class T, class Multiply>
+void multiply_blocks(const Gemm<T>& p, const Blocking& block, const Multiply& multiply) {
+  const int64_t across = ceil_div(p.n, block.columns);
+  parallel_chunks(ceil_div(p.m, block.rows) * across, [&](int64_t tile) {
+    const Gemm<T> part = tile_of(p, block, tile);
+    multiply(part, tile % across * block.columns);
+    finish_rows(part);
+  });
+}
+
+/// The same of panels that were packed in advance. A few rows take as long as the panels take to come from
+/// memory, which threads share as they do products.
+template <class T, class Multiply>
+void multiply_blocks_of_packed(const Gemm<T>& p, const LeastBlock& least, const Multiply& multiply) {
+  if (p.m == 0 || p.n == 0) return;
+  constexpr int64_t rows_in_that_time = 8;
+  Blocking block = choose_blocking(std::max(p.m, rows_in_that_time), p.n, p.k, least);
+  block.rows = std::min(block.rows, p.m);
+  multiply_blocks(p, block, multiply);
+}
+
 /// The product on the pool, as gemm.h says. `blocks` computes C block by block where k is not cut.
 template <class T, class Out, class Blocks = SeparateBlocks<T, Out>>
 void gemm_by_blocks(const Gemm<T, Out>& p, const Blocks& blocks = {}) {

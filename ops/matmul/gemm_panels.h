@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <memory>
+#include <type_traits>
 
 #include "pleat/core/base/checked_math.h"
 #include "pleat/core/base/simd.h"
@@ -11,6 +12,7 @@
 #include "pleat/core/tensor/shared_blocks.h"
 #include "pleat/core/tensor/transpose.h"
 #include "pleat/ops/matmul/gemm.h"
+#include "pleat/ops/matmul/gemm_bfloat16_kernels.h"
 #include "pleat/ops/matmul/tile_product.h"
 
 /// Products of matrices on the CPU by tiles that are summed in registers (tile_product.h): op(B) is copied
@@ -20,9 +22,11 @@
 
 namespace pleat::ops {
 
-/// Columns of a panel: two vectors.
+/// Columns of a panel: two vectors, or what the kernels of bfloat16 take.
 template <class T>
 constexpr int64_t panel_columns = 2 * simd::lanes<T>;
+template <>
+inline constexpr int64_t panel_columns<BFloat16> = pair_columns;
 
 /// So many rows of op(A) stay in the second-level cache beside the panels.
 inline constexpr int64_t row_block = 128;
@@ -101,30 +105,35 @@ bool pays_panels(const Gemm<T>& p) {
   return p.m >= 8 && p.n >= simd::lanes<T> && p.m * p.n * p.k >= 1 << 16;
 }
 
-/// op(B) as [panel][k][column of the panel], with zeros behind the last column.
+/// op(B) as [panel][k][column of the panel], with zeros behind the last column. Of bfloat16, which is packed
+/// in advance alone, as [panel][pair of k][column], the last panel no wider than its columns, rounded up
+/// to 16.
 template <class T>
 class ColumnPanels {
  public:
+  static constexpr bool has_pairs = std::is_same_v<T, BFloat16>;
+  using Element = std::conditional_t<has_pairs, uint32_t, T>;
+
   /// Room for the panels of a product.
   explicit ColumnPanels(const Gemm<T>& p)
       : count_(ceil_div(p.n, panel_columns<T>)),
-        k_(p.k),
-        data_(allocate_array<T>(count_ * panel_columns<T> * k_)) {}
+        k_(depth_of(p)),
+        data_(allocate_array<Element>(count_ * panel_columns<T> * k_)) {}
   /// Those that are kept in `shared`; `pack` fills panels like these where they are not there yet.
   template <class Pack>
   ColumnPanels(const Gemm<T>& p, SharedBlocks& shared, const Pack& pack)
-      : count_(ceil_div(p.n, panel_columns<T>)), k_(p.k) {
+      : count_(ceil_div(p.n, panel_columns<T>)), k_(depth_of(p)) {
     const int64_t elements = checked_multiply(count_ * panel_columns<T>, k_, "pack");
-    const auto block = shared.prepared(elements * static_cast<int64_t>(sizeof(T)), [&] {
+    const auto block = shared.prepared(elements * static_cast<int64_t>(sizeof(Element)), [&] {
       const ColumnPanels made(p);
       pack(made);
       return std::shared_ptr<std::byte>(made.data_, reinterpret_cast<std::byte*>(made.data_.get()));
     });
-    data_ = {block, reinterpret_cast<T*>(block.get())};
+    data_ = {block, reinterpret_cast<Element*>(block.get())};
   }
   int64_t count() const { return count_; }
   /// From a column on, the first one of a panel.
-  T* from(int64_t column) const { return data_.get() + column * k_; }
+  Element* from(int64_t column) const { return data_.get() + column * k_; }
   /// Copies those from `first` on, `panels` of them or as many as there are.
   void pack(const Gemm<T>& p, int64_t first, int64_t panels) const {
     constexpr int64_t width = panel_columns<T>;
@@ -150,9 +159,13 @@ class ColumnPanels {
   }
 
  private:
+  static int64_t depth_of(const Gemm<T>& p) { return has_pairs ? ceil_div(p.k, int64_t{2}) : p.k; }
+
   int64_t count_, k_;
-  std::shared_ptr<T> data_;
+  std::shared_ptr<Element> data_;
 };
+template <>
+void ColumnPanels<BFloat16>::pack(const Gemm<BFloat16>& p, int64_t first, int64_t panels) const;
 
 /// The product, its op(B) in panels: `b` begins with that of the first column. Reads nothing of p.b.
 template <class T>
@@ -192,8 +205,10 @@ void multiply_panels(const Gemm<T>& p, const T* b) {
   }
 }
 
-/// The product on the pool, whose op(B) is in panels already: `gemm` without packing.
+/// The product, whose op(B) is in panels already, without packing: in the calling thread, and on the pool.
+void gemm_serial(const Gemm<BFloat16>& product, const ColumnPanels<BFloat16>& panels);
 void gemm(const Gemm<float>& product, const ColumnPanels<float>& panels);
 void gemm(const Gemm<double>& product, const ColumnPanels<double>& panels);
+void gemm(const Gemm<BFloat16>& product, const ColumnPanels<BFloat16>& panels);
 
 }  // namespace pleat::ops

@@ -36,7 +36,7 @@ Tensor states_from(const RecurrentProblem& p, const Tensor& state, const TensorO
 template <class T>
 class StepProducts {
  public:
-  /// The matrix is [width, gates], or the transpose of one that is row-major.
+  /// The matrix is [width, gates], or the transpose of one that is row-major; not read where it is packed.
   StepProducts(const RecurrentProblem& p, const Tensor& matrix, const FrozenLinear* packed = nullptr)
       : p_(p), matrix_(matrix) {
     // Of one row a product takes little longer from where the matrix lies.
@@ -48,10 +48,14 @@ class StepProducts {
                 .n = matrix.size(1),
                 .k = matrix.size(0),
                 .lda = matrix.size(0),
-                .b = matrix.data<T>(),
                 .ldb = matrix.strides()[is_transposed ? 1 : 0],
                 .transpose_b = is_transposed,
                 .ldc = matrix.size(1)};
+    if (packed != nullptr) {
+      panels_ = packed->panels<T>();
+      return;
+    }
+    product_.b = matrix.data<T>();
     panels_.emplace(product_);
     parallel_for(0, panels_->count(), 8,
                  [&](int64_t first, int64_t last) { panels_->pack(product_, first, last - first); });
@@ -115,7 +119,7 @@ RecurrentStates recurrent_forward(const RecurrentProblem& p, const RecurrentOper
   const Device device = projected.device();
   const TensorOptions options{.dtype = p.compute, .device = device};
   const Tensor x = dense(p, projected);
-  const Tensor weight = transpose(dense(p, w_hh), 0, 1);
+  const Tensor weight = transpose(packed == nullptr ? dense(p, w_hh) : w_hh, 0, 1);
   const Tensor bias = b_hh.defined() ? dense(p, b_hh) : zeros({w_hh.size(0)}, options);
   RecurrentStates states{.h = states_from(p, h, options), .c = {}, .kept = {}};
   if (p.cell == RecurrentCell::lstm) states.c = states_from(p, c, options);

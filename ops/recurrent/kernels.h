@@ -40,11 +40,11 @@ struct RecurrentStates {
   Tensor c;     ///< the same, for lstm
   Tensor kept;  ///< [L, N, K H]: for backward; undefined unless `keep`
 };
-/// `packed`: w_hh, if it is packed already.
+/// `packed`: w_hh in the type computed in, if it is packed already; of a batch that is not empty.
 RecurrentStates recurrent_forward(const RecurrentProblem& p, const RecurrentOperands& x, bool keep,
                                   const FrozenLinear* packed = nullptr);
 
-/// `recurrent` off the tape of float32 or float64 on the CPU, with its w_hh packed.
+/// `recurrent` off the tape on the CPU, with its w_hh packed in the type computed in.
 RecurrentResult recurrent(const RecurrentOperands& x, const RecurrentOptions& options,
                           const FrozenLinear& packed);
 

@@ -163,7 +163,7 @@ RecurrentResult recurrent(const RecurrentOperands& x, const RecurrentOptions& op
                           const FrozenLinear& packed) {
   const RecordOp range(name(options.cell), x[0]);
   const Problem p = checked(name(options.cell), x, options);
-  return result_of(p, recurrent_forward(p, x, false, &packed), x[0].dtype());
+  return result_of(p, recurrent_forward(p, x, false, p.batch > 0 ? &packed : nullptr), x[0].dtype());
 }
 }  // namespace ops
 

@@ -77,6 +77,13 @@ nn::Sequential small_net() {
 }  // namespace
 
 TEST_CASE("saved engines give the bits of those that were saved", "[inference][saved][cpu]") {
+  for (const DType dtype : {bfloat16, float16}) {
+    nn::Sequential net = small_net();
+    net.to(dtype);
+    check_saved(Inference(net, randn({1, 3, 4, 4}).to(dtype)), [&](int64_t batch) {
+      return Tensors{randn({batch, 3, 4, 4}).to(dtype)};
+    });
+  }
   for (const std::string& name : models::classifier_names()) {
     CAPTURE(name);
     check_saved(trained(models::make_classifier(name, {.num_classes = 10})), {3, 32, 32});

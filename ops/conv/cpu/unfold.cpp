@@ -1,10 +1,13 @@
 #include <algorithm>
 #include <cstring>
+#include <memory>
+#include <vector>
 
 #include "pleat/core/base/format.h"
 #include "pleat/ops/conv/implementation.h"
 #include "pleat/ops/conv/nhwc.h"
-#include "pleat/ops/matmul/gemm.h"
+#include "pleat/ops/matmul/gemm_panels.h"
+#include "pleat/ops/matmul/result_finish.h"
 
 /// Unfold + GEMM in rows: a tile of output pixels is unfolded into U [rows, taps * C/g], small enough for the
 /// second level cache, and multiplied with the weights [K, taps * C/g]. The batch is part of the rows, the
@@ -112,13 +115,21 @@ struct WeightMatrix {
   bool transposed;  ///< stored [K, depth], else [depth, K]
 };
 
-/// y [rows, K] = U(x) * weights (+ bias).
 template <class T>
-void multiply_unfolded(const ConvProblem& p, const T* x, const WeightMatrix<T>& w, const T* bias, T* y) {
+RowTiles tiles_of(const ConvProblem& p) {
+  return {p.batch * p.output_pixels(), rows_of_tile(p.depth(), p.out_channels, sizeof(T))};
+}
+
+/// y [rows, K] = U(x) * weights (+ bias), tile by tile and group by group: `multiply` takes a product with
+/// all but its right-hand matrix, and the group; `finish` the rows of y that are complete. A thread takes
+/// `grain` tiles at least.
+template <class T, class Multiply, class Finish>
+void multiply_tiles(const ConvProblem& p, const T* x, const T* bias, T* y, int64_t grain,
+                    const Multiply& multiply, const Finish& finish) {
   const bool plain = is_pointwise(p);
   const int64_t depth = p.depth();
-  const RowTiles tiles(p.batch * p.output_pixels(), rows_of_tile(depth, p.out_channels, sizeof(T)));
-  parallel_chunks(tiles.tiles, [&](int64_t t) {
+  const auto tiles = tiles_of<T>(p);
+  const auto multiply_tile = [&](int64_t t) {
     const int64_t first = tiles.first(t);
     const int64_t rows = tiles.size(t);
     const auto memory = plain ? nullptr : scratch<T>(rows * depth);
@@ -133,16 +144,71 @@ void multiply_unfolded(const ConvProblem& p, const T* x, const WeightMatrix<T>& 
         product.a = elements_of<T>(memory);
         product.lda = depth;
       }
-      product.b = w.data + g * w.group_size;
-      product.ldb = w.leading;
-      product.transpose_b = w.transposed;
       product.c = out + g * p.group_out();
       product.ldc = p.out_channels;
       if (bias != nullptr) product.start = bias + g * p.group_out();
-      gemm_serial(product);
+      multiply(product, g);
     }
+    finish(out, rows * p.out_channels);
+  };
+  parallel_for(0, tiles.tiles, grain, [&](int64_t begin, int64_t end) {
+    for (int64_t t = begin; t < end; ++t) multiply_tile(t);
   });
 }
+
+template <class T>
+void multiply_unfolded(const ConvProblem& p, const T* x, const WeightMatrix<T>& w, const T* bias, T* y) {
+  multiply_tiles(
+      p, x, bias, y, 1,
+      [&](Gemm<T>& product, int64_t g) {
+        product.b = w.data + g * w.group_size;
+        product.ldb = w.leading;
+        product.transpose_b = w.transposed;
+        gemm_serial(product);
+      },
+      [](const T*, int64_t) {});
+}
+
+/// The forward with weights in panels, for products of bfloat16.
+class UnfoldOfPanels : public PreparedConv {
+ public:
+  UnfoldOfPanels(const ConvProblem& p, const Tensor& w, SharedBlocks& shared) : problem_(p) {
+    const int64_t depth = p.depth();
+    for (int64_t g = 0; g < p.groups; ++g) {
+      const Gemm<BFloat16> product{.m = 1,
+                                   .n = p.group_out(),
+                                   .k = depth,
+                                   .b = w.data<BFloat16>() + g * p.group_out() * depth,
+                                   .ldb = depth,
+                                   .transpose_b = true};
+      panels_.emplace_back(product, shared, [&](const ColumnPanels<BFloat16>& panels) {
+        panels.pack(product, 0, panels.count());
+      });
+    }
+  }
+
+  void run(const Tensor& x, const Tensor& bias, const Tensor& y, const ResultFinish& finish) const override {
+    const RowFinish<BFloat16> rows(finish);
+    auto* const first = y.data<BFloat16>();
+    // Of less than a tile for each thread they share the columns.
+    const int64_t tiles = tiles_of<BFloat16>(problem_).tiles;
+    const bool shares_columns = tiles < num_threads();
+    multiply_tiles(
+        problem_, x.data<BFloat16>(), bias.defined() ? bias.data<BFloat16>() : nullptr, first,
+        shares_columns ? tiles : 1,
+        [&](const Gemm<BFloat16>& product, int64_t g) {
+          const auto& panels = panels_[static_cast<std::size_t>(g)];
+          shares_columns ? gemm(product, panels) : gemm_serial(product, panels);
+        },
+        [&](BFloat16* values, int64_t n) {
+          if (rows) rows.run(values, values - first, n);
+        });
+  }
+
+ private:
+  ConvProblem problem_;
+  std::vector<ColumnPanels<BFloat16>> panels_;  ///< of each group
+};
 
 /// w [K, taps, C/g] as [g, flipped taps, K/g, C/g]: rows of C/g elements move, nothing is transposed.
 template <class T>
@@ -294,6 +360,12 @@ class UnfoldConv : public ConvImplementation {
       const WeightMatrix<T> weights{w.data<T>(), p.group_out() * p.depth(), p.depth(), true};
       multiply_unfolded(p, x.data<T>(), weights, bias.defined() ? bias.data<T>() : nullptr, y.data<T>());
     });
+  }
+
+  std::unique_ptr<PreparedConv> prepare(const ConvProblem& p, ConvPass pass, const Tensor& w,
+                                        SharedBlocks& shared) const override {
+    if (pass != ConvPass::forward || p.dtype != bfloat16) return nullptr;
+    return std::make_unique<UnfoldOfPanels>(p, w, shared);
   }
 
   void backward_input(const ConvProblem& p, const Tensor& dy, const Tensor& w,
