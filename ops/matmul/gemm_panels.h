@@ -44,7 +44,7 @@ struct PanelRows {
 /// Whether rows of op(A) are copied: several panels read several of them, or they are columns.
 template <class T>
 bool copies_rows(const Gemm<T>& p) {
-  constexpr int64_t few_rows = 4;
+  constexpr int64_t few_rows = 16;
   return p.transpose_a || (p.n > 2 * panel_columns<T> && p.m > few_rows);
 }
 
