@@ -16,7 +16,7 @@ LOSING = {"conv": 0.9, "ops": 0.7}  # rows below are listed, trivial ones aside
 
 ONE_THREAD, OTHER = "one_thread", "other"  # the ways that are Pleat's own: on one thread, and another build
 
-SECTIONS = ["step", "conv", "ops", "inference"]  # in the order in which they run
+SECTIONS = ["step", "conv", "ops", "inference", "hub"]  # in the order in which they run
 
 
 def heading(section, ways):

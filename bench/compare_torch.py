@@ -14,6 +14,8 @@ Sections, in this order:
           it: on the ONNX files that Pleat writes of them, in float32 beside bfloat16, too, and quantised by
           onnxruntime.quantization beside int8. Against PyTorch: the eight that scripts/torch_networks.py has, in
           inference_mode and channels_last, without int8
+  hub     a training step (forward, backward, SGD) of networks that nobody has written in Pleat (hub_networks.py), there
+          as import_onnx gives them; --only hub alone. Needs torchvision, timm and transformers
   ops     a survey of all other ops in three sizes, forward and backward: pointwise functions of the table of op
           cases, and the rows of survey_rows.cpp beside it
 
@@ -56,6 +58,7 @@ MODELS = {"small": 128, "resnet20": 128, "resnet18": 128, "vgg11": 128, "lenet":
 # Ways to run PyTorch: arguments of torch_server.py, variables of the environment. Beside them, Pleat on one thread.
 KEEP_PAGES = {"MALLOC_MMAP_MAX_": "0", "MALLOC_TRIM_THRESHOLD_": str(2**34), "MALLOC_TOP_PAD_": str(2**28)}
 ONNXRUNTIME = "onnxruntime"
+ALONE = ("inference", "hub")  # sections
 INFERENCE_BATCHES = (1, 8, 32)
 # The networks that scripts/torch_networks.py has, too.
 TORCH_INFERENCE = ("char_transformer", "convnext_atto", "mobilenet_v2", "resnet18", "resnet20", "unet", "vgg11", "voxels")
@@ -180,12 +183,19 @@ def inference_problems(args, pleat):
                        "file": os.path.join(args.folder.name, f"{model}.onnx")}
 
 
-PROBLEMS = dict(zip(SECTIONS, (step_problems, conv_problems, op_problems, inference_problems)))
+def hub_problems(args, pleat):
+    from hub_networks import NETWORKS
+    for model in NETWORKS:
+        yield {"group": "", "name": model, "pass": "step", "model": model,
+               "file": os.path.join(args.folder.name, f"{model}.onnx")}
+
+
+PROBLEMS = dict(zip(SECTIONS, (step_problems, conv_problems, op_problems, inference_problems, hub_problems)))
 
 
 def has_formats(problem):
     """Whether it has images or volumes: PyTorch has no channels_last with one dimension."""
-    if problem["section"] == "inference":
+    if problem["section"] in ALONE:
         return False
     if problem["section"] == "ops":
         return any(len(operand["shape"]) in (4, 5) for operand in problem["operands"])
@@ -222,8 +232,10 @@ def interleaved(sides, rounds):
 def compare(problem, sides, rounds):
     """A result as it stands in the JSON file; with "error" in place of times where a side cannot do it."""
     result = {key: problem[key] for key in ("section", "group", "name", "format", "pass")}
-    with_memory = problem["section"] in ("step", "inference")
+    with_memory = problem["section"] in ("step", *ALONE)
     try:
+        if problem["section"] == "hub":
+            sides[1].ask("export", **problem)
         if with_memory:  # processes of their own, whose peak is that of this step
             for side in sides:
                 side.close()
@@ -321,8 +333,11 @@ def options():
     if args.clock == "processor" and (args.device != "cpu" or args.threads != 1):
         # Threads that wait for others spin, and would be counted.
         parser.error("--clock processor: needs --device cpu and --threads 1")
-    if ("inference" in args.only) != (args.only == ["inference"]):
-        parser.error("--only: inference goes alone")
+    for section in ALONE:
+        if (section in args.only) != (args.only == [section]):
+            parser.error(f"--only: {section} goes alone")
+    if args.only == ["hub"] and args.against[0] not in WAYS:
+        parser.error(f"--only: hub goes with PyTorch, which writes the networks: --against {','.join(WAYS)}")
     if ONNXRUNTIME in args.against and (args.only != ["inference"] or set(args.against) & set(WAYS)):
         parser.error(f"--against: {ONNXRUNTIME} goes with --only inference, and not beside PyTorch")
     if (OTHER in args.against) != (args.other is not None):

@@ -4,7 +4,7 @@
 //   {"command": "peak"}             the most memory that it has held until now [MiB]
 //   {"command": "ops"}              the problems of the survey (op_survey.h)
 //   {"command": "networks"}         the names of those for inference (inference_networks.h)
-//   {"command": "prepare", "section": "conv", "step", "ops" or "inference", ...}
+//   {"command": "prepare", "section": "conv", "step", "ops", "inference" or "hub", ...}
 //                                   makes the operands; of a step the result tells the number of parameters
 //   {"command": "time", "runs": N}  runs what was prepared N times: milliseconds of one, on a GPU between
 //   events
@@ -18,7 +18,7 @@
 // "dilation", and "groups" and "tuned"; "transposed" with "output_padding" is conv_transpose1d ... 3d. A step
 // has "model", "batch" and "format". Inference has "model", "batch", "pass" ("plan": of an Inference;
 // "bfloat16" and "int8": of one that computes so; or "forward") and perhaps a "file", to which the network is
-// written as ONNX.
+// written as ONNX. Hub has a "file" with a network as ONNX, its input in FILE.npy.
 #include <chrono>
 #include <fstream>
 #include <functional>
@@ -122,6 +122,18 @@ Work inference_work(const Json& request) {
   return [net = net, input = input, engine] { (void)(*engine)(input); };
 }
 
+Work hub_work(const Json& request) {
+  const std::string file = request.at("file");
+  const auto net = std::make_shared<onnx::ImportedNetwork>(onnx::import_onnx(file));
+  net->train();
+  const auto optimizer = std::make_shared<optim::SGD>(net->parameters(), optim::SGDOptions{.lr = 1e-4});
+  return [net, optimizer, x = io::read_npy(file + ".npy")] {
+    optimizer->zero_grad();
+    mean(square((*net)(x))).backward();
+    optimizer->step();
+  };
+}
+
 /// Of /proc/self/status, because the peak of getrusage is that of the program that started this one, too.
 double peak_mb() {
   std::ifstream status("/proc/self/status");
@@ -177,6 +189,7 @@ Json result_of(const Json& request, Device device, bool by_processor, Work& work
     if (section == "conv") work = conv_work(request, device);
     if (section == "ops") work = bench::prepare_op(request).work;
     if (section == "inference") work = inference_work(request);
+    if (section == "hub") work = hub_work(request);
     if (section == "step") {
       const auto batch = request.at("batch").get<int64_t>();
       const bench::NetworkStep step =

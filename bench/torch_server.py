@@ -21,6 +21,7 @@ except ImportError as error:
     sys.exit(3)
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "scripts"))
+import hub_networks  # noqa: E402
 import torch_networks  # noqa: E402
 
 
@@ -145,7 +146,20 @@ NAMES = vars(torch) | vars(F) | globals() | {
     "sigmoid": torch.sigmoid, "tanh": torch.tanh, "softmax": torch.softmax, "log_sigmoid": F.logsigmoid,
     "negate": torch.neg, "clamp": lambda x: x.clamp(-1, 1), "threshold": lambda x: F.threshold(x, 1, -2.5),
     "masked_fill": lambda x, mask, value=0: x.masked_fill(mask, value)}
-SECTIONS = {"step": step_work, "conv": conv_work, "ops": ops_work, "inference": inference_work}
+def hub_work(problem, device):
+    """In channels_last, in which PyTorch's convolutions take least."""
+    net, x = (in_format(one, "channels_last") for one in hub_networks.make(problem["model"]))
+    optimizer = torch.optim.SGD(net.parameters(), lr=1e-4)
+    call = torch.compile(net) if OPTIONS.compile else net
+
+    def step():
+        optimizer.zero_grad()
+        call(x).square().mean().backward()
+        optimizer.step()
+    return step
+
+
+SECTIONS = {"step": step_work, "conv": conv_work, "ops": ops_work, "inference": inference_work, "hub": hub_work}
 
 
 def lines_of(path, word):
@@ -200,6 +214,8 @@ class Server:
         command = request["command"]
         if command == "versions":
             return versions()
+        if command == "export":
+            return hub_networks.export(request["model"], request["file"])
         if command == "peak":
             return int(lines_of("/proc/self/status", "VmHWM")[0].split()[1]) / 1024
         return {"prepare": self.prepare, "time": self.time}[command](request)
