@@ -101,6 +101,7 @@
 #include "pleat/nn/optim/optimizer.h"
 #include "pleat/nn/optim/optimizers.h"
 #include "pleat/nn/optim/schedule.h"
+#include "pleat/nn/parametrizations.h"
 #include "pleat/nn/pool.h"
 #include "pleat/nn/record_forward.h"
 #include "pleat/nn/recurrent.h"
