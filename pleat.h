@@ -81,6 +81,7 @@
 #include "pleat/nn/containers.h"
 #include "pleat/nn/conv.h"
 #include "pleat/nn/distance.h"
+#include "pleat/nn/distributions.h"
 #include "pleat/nn/dropout.h"
 #include "pleat/nn/embedding.h"
 #include "pleat/nn/flatten.h"
