@@ -150,6 +150,7 @@
 #include "pleat/ops/recurrent/recurrent.h"
 #include "pleat/ops/reduce/reduce.h"
 #include "pleat/ops/reduce/scan.h"
+#include "pleat/ops/sample/boxes.h"
 #include "pleat/ops/sample/deform_conv.h"
 #include "pleat/ops/sample/grid_mode.h"
 #include "pleat/ops/sample/grid_sample.h"
