@@ -70,6 +70,7 @@
 #include "pleat/models/lenet.h"
 #include "pleat/models/make_classifier.h"
 #include "pleat/models/mobilenet.h"
+#include "pleat/models/next_token.h"
 #include "pleat/models/resnet.h"
 #include "pleat/models/small_cnn.h"
 #include "pleat/models/unet.h"

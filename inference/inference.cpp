@@ -14,6 +14,7 @@
 #include "pleat/inference/engine_file.h"
 #include "pleat/inference/fold.h"
 #include "pleat/inference/plan.h"
+#include "pleat/nn/attention.h"
 #include "pleat/nn/mode_scope.h"
 #include "pleat/onnx/plan.h"
 #include "pleat/ops/elementwise/arithmetic.h"
@@ -358,6 +359,8 @@ std::vector<Tensor> Inference::operator()(const std::vector<Tensor>& inputs) con
       !autocast_dtype(),
       "Inference: is called under Autocast; leave the scope, and convert the network with to(float16) "
       "where halves are wanted");
+  check<Error>(nn::KeyValueCache::current() == nullptr,
+               "Inference: a plan knows no KeyValueCache; call the network");
   const NoGrad off_the_tape;
   const std::shared_ptr<const Known> known = state_->find(inputs);
   if (known->captured != nullptr) return known->captured->run(inputs);
