@@ -255,8 +255,9 @@ double overlap_of(const Array& a, int64_t i, const Array& b, int64_t j) {
 
 OpCase overlapping() {
   return {.name = "box_iou",
-          .inputs = {some_boxes(),
-                     from_vector<double>({2, 1, 9, 10, 18, 20, 29, 27, 3, 3, 4, 4}, {3, 4}, Device())},
+          .inputs = {some_boxes(), from_vector<double>({2.25, 1.5, 9.25, 10.25, 18.25, 20.5, 29.25, 27.25,
+                                                        3.25, 3.25, 4.25, 4.25},
+                                                       {3, 4}, Device())},
           .call = [](T x) { return box_iou(x[0], x[1]); },
           .reference =
               [](const Arrays& x) {
