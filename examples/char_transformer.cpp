@@ -72,13 +72,21 @@ Tensor loss_of(models::CharTransformer& net, const Tensor& windows) {
   return cross_entropy(flatten(logits, 0, 1), flatten(narrow(windows, 1, 1, length)));
 }
 
-/// Goes on with a text, character by character, each drawn by its probability.
-std::string write_on(models::CharTransformer& net, const Text& of, std::string text, int64_t count) {
+/// Goes on with a text, character by character. The network reads each character once: the cache has what its
+/// attention needs of those before. Where it is full it begins anew with the last half of what it has seen.
+std::string write_on(models::CharTransformer& net, const Text& of, std::string text, int64_t count,
+                     const models::NextTokenOptions& how) {
   const NoGrad off_the_tape;
+  nn::KeyValueCache cache;
+  std::string unread = text;
   for (int64_t i = 0; i < count; ++i) {
-    const std::string seen = text.size() > length ? text.substr(text.size() - length) : text;
-    const Tensor logits = select(net(unsqueeze(of.encode(seen), 0)), 1, -1);
-    text += of.alphabet[static_cast<std::size_t>(multinomial(softmax(logits, 1), 1).item<int64_t>())];
+    if (cache.length() + static_cast<int64_t>(unread.size()) > length) {
+      cache.clear();
+      unread = text.substr(text.size() - length / 2);
+    }
+    const Tensor logits = select(cache.run([&] { return net(unsqueeze(of.encode(unread), 0)); }), 1, -1);
+    unread = of.alphabet[static_cast<std::size_t>(models::next_token(logits, how).item<int64_t>())];
+    text += unread;
   }
   return text;
 }
@@ -99,7 +107,7 @@ double right_share(const std::string& text) {
   return static_cast<double>(right) / static_cast<double>(std::max<int64_t>(all, 1));
 }
 
-void run(const std::string& file, const TrainingOptions& options) {
+void run(const std::string& file, const models::NextTokenOptions& how, const TrainingOptions& options) {
   const Text text(file.empty() ? sums() : text_of(file));
   models::CharTransformer net{{.characters = static_cast<int64_t>(text.alphabet.size()),
                                .length = length,
@@ -124,7 +132,7 @@ void run(const std::string& file, const TrainingOptions& options) {
             loss_of(net, test).item());
     }
   }
-  const std::string written = write_on(net, text, "\n", 600);
+  const std::string written = write_on(net, text, "\n", 600, how);
   print("it writes:%s\n", written.substr(0, 120).c_str());
   if (file.empty()) print("right sums: %.2f\n", right_share(written));
 }
@@ -133,8 +141,15 @@ void run(const std::string& file, const TrainingOptions& options) {
 
 int main(int argc, char** argv) {
   std::string file;
+  models::NextTokenOptions how;
   CLI::App app{"Trains a transformer to write a text on, character by character.", "char_transformer"};
   app.add_option("--data", file, "A text file to learn from")->check(not_empty())->check(CLI::ExistingFile);
+  app.add_option("--temperature", how.temperature, "Divides the logits of what it writes; 0: the likeliest")
+      ->check(CLI::NonNegativeNumber);
+  app.add_option("--top-k", how.top_k, "Draws from so many likeliest characters; 0: all")
+      ->check(CLI::NonNegativeNumber);
+  app.add_option("--top-p", how.top_p, "Draws from the likeliest that have this probability together")
+      ->check(CLI::Range(1e-9, 1.0));
   return run_training(app, {.steps = 2000}, argc, argv,
-                      [&](const TrainingOptions& options) { run(file, options); });
+                      [&](const TrainingOptions& options) { run(file, how, options); });
 }

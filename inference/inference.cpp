@@ -14,6 +14,7 @@
 #include "pleat/inference/engine_file.h"
 #include "pleat/inference/fold.h"
 #include "pleat/inference/plan.h"
+#include "pleat/nn/attention.h"
 #include "pleat/nn/mode_scope.h"
 #include "pleat/onnx/plan.h"
 #include "pleat/ops/elementwise/arithmetic.h"
@@ -58,6 +59,13 @@ std::string describe(const Known& known) {
   if (known.plan != nullptr)
     return text + (known.reason.empty() ? "" : ", " + known.reason) + ":\n" + known.plan->describe();
   return text + ": the network as it is, since a plan cannot follow it: " + known.reason + '\n';
+}
+
+/// A module in the network that has hooks.
+std::optional<std::string> find_hook(nn::Module& net) {
+  for (const auto& [path, module] : net.named_modules())
+    if (module->has_hooks()) return path.empty() ? "the network" : path + " (" + module->type_name() + ')';
+  return std::nullopt;
 }
 
 /// Throws ValueError unless int8 can be introduced by the examples.
@@ -126,6 +134,11 @@ struct Inference::State {
   /// The plan for such inputs, made if it is missing.
   std::shared_ptr<const Known> find(const std::vector<Tensor>& inputs) {
     const std::lock_guard lock(mutex);
+    if (const uint64_t before = std::exchange(hooks, nn::detail::registered_hooks());
+        hooks != before && net != nullptr && find_hook(*net)) {
+      all.clear();
+      programs.clear();
+    }
     for (const std::shared_ptr<Known>& known : all)
       if (are_like(inputs, known->ports)) {
         known->last_call = ++calls;
@@ -195,6 +208,8 @@ struct Inference::State {
           "Inference: the file's engine was saved for inputs like {}, got {}; call the engine of the network "
           "with such inputs before it is saved",
           programs[0]->ports[0].shape, inputs[0]);
+    if (const std::optional<std::string> hooked = find_hook(*net))
+      fail<ValueError>("{} has hooks, which it would not call; remove them before this is made", *hooked);
     if (std::ssize(programs) >= options.most_plans) programs.erase(programs.begin());
     const std::vector<int64_t> dims = onnx::batch_dims_of("Inference", inputs, options.batch_dims);
     const nn::ModeScope scope(*net, nn::Mode::evaluation);
@@ -234,6 +249,8 @@ struct Inference::State {
   /// What a file has of it. Plans are made once more, to find what they are made of.
   inference::SavedEngine saved() {
     check_unchanged();
+    if (const auto hooked = net == nullptr ? std::nullopt : find_hook(*net))
+      fail<Error>("Inference::save: {} has hooks, which a file cannot hold; remove them first", *hooked);
     inference::SavedEngine engine{.measure = options.measure, .most_plans = options.most_plans};
     std::vector<const Program*> added;
     if (quantizer) quantizer->forget_made();
@@ -276,6 +293,7 @@ struct Inference::State {
   InferenceOptions options;
   std::size_t input_count;
   std::vector<std::pair<Tensor, uint64_t>> versions;  ///< of parameters and buffers
+  uint64_t hooks = nn::detail::registered_hooks();    ///< when the plans were made or last used
   std::mutex mutex;
   std::vector<std::shared_ptr<Known>> all;
   std::vector<std::shared_ptr<const Program>> programs;
@@ -341,6 +359,8 @@ std::vector<Tensor> Inference::operator()(const std::vector<Tensor>& inputs) con
       !autocast_dtype(),
       "Inference: is called under Autocast; leave the scope, and convert the network with to(float16) "
       "where halves are wanted");
+  check<Error>(nn::KeyValueCache::current() == nullptr,
+               "Inference: a plan knows no KeyValueCache; call the network");
   const NoGrad off_the_tape;
   const std::shared_ptr<const Known> known = state_->find(inputs);
   if (known->captured != nullptr) return known->captured->run(inputs);

@@ -49,9 +49,9 @@ struct InferenceOptions {
 ///
 /// A plan is for inputs of certain shapes and types, and is made at the first call with them, of the calls
 /// that the network's forward makes. A forward that cannot be followed (docs/inference.md), such as one that
-/// decides by numbers it reads (item()), is run as it is, and `summary` says why. For what depends on the
-/// size of the batch in another way than sizes do, see `batch_dims`. The parameters are those of the
-/// construction: a network that trains on needs another engine.
+/// decides by numbers it reads (item()) or has hooks, is run as it is, and `summary` says why. For what
+/// depends on the size of the batch in another way than sizes do, see `batch_dims`. The parameters are those
+/// of the construction: a network that trains on needs another engine.
 ///
 /// The network must outlive the engine. Threads may call an engine at once, and they share its weights; while
 /// a plan is made, or a network runs as it is, the network must not be used elsewhere.
@@ -73,7 +73,8 @@ class Inference {
   Inference& operator=(Inference&&) noexcept;
 
   /// The output, off the tape. Throws what the forward throws for inputs that do not fit; Error where a new
-  /// plan is needed and parameters have changed since the construction, and under Autocast.
+  /// plan is needed and parameters have changed since the construction, under Autocast and in
+  /// nn::KeyValueCache::run.
   Tensor operator()(const Tensor& input) const;
   std::vector<Tensor> operator()(const std::vector<Tensor>& inputs) const;
 

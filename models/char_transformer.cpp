@@ -5,10 +5,10 @@
 #include "pleat/core/base/format.h"
 #include "pleat/core/tensor/create.h"
 #include "pleat/nn/activation.h"
+#include "pleat/nn/attention.h"
 #include "pleat/nn/linear.h"
 #include "pleat/nn/norm.h"
 #include "pleat/nn/option_checks.h"
-#include "pleat/ops/attention/attention.h"
 #include "pleat/ops/elementwise/arithmetic.h"
 #include "pleat/ops/shape/join.h"
 #include "pleat/ops/shape/shape.h"
@@ -29,8 +29,7 @@ struct Attention : nn::Module {
     const auto by_head = [&](const Tensor& part) {
       return transpose(reshape(part, {x.size(0), x.size(1), heads, x.size(2) / heads}), 1, 2);
     };
-    const Tensor y = scaled_dot_product_attention(by_head(parts[0]), by_head(parts[1]), by_head(parts[2]),
-                                                  {.is_causal = true});
+    const Tensor y = nn::KeyValueCache::attend(by_head(parts[0]), by_head(parts[1]), by_head(parts[2]));
     return out(reshape(transpose(y, 1, 2), x.shape()));
   }
   void members(nn::Members& m) override {
@@ -64,10 +63,12 @@ CharTransformer::CharTransformer(CharTransformerOptions o)
 }
 
 Tensor CharTransformer::forward(const Tensor& text) {
-  check<ShapeError>(text.rank() == 2 && text.size(1) <= options.length,
-                    "CharTransformer: the text must be [N, at most {} characters], got {}", options.length,
-                    text);
-  return body(characters(text) + places(arange(text.size(1), {.device = text.device()})));
+  const nn::KeyValueCache* cache = nn::KeyValueCache::current();
+  const int64_t seen = cache == nullptr ? 0 : cache->length();
+  check<ShapeError>(text.rank() == 2 && text.size(1) <= options.length - seen,
+                    "CharTransformer: the text must be [N, at most {} characters], got {}",
+                    options.length - seen, text);
+  return body(characters(text) + places(arange(seen, seen + text.size(1), {.device = text.device()})));
 }
 
 void CharTransformer::members(nn::Members& m) {

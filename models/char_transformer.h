@@ -14,7 +14,8 @@ struct CharTransformerOptions {
 
 /// The next character after each of a text of at most `length` characters: int64 [N, length] to
 /// [N, length, characters]. Each layer is causal self-attention and two linear layers with GELU,
-/// norms first (GPT-2; Radford et al., 2019).
+/// norms first (GPT-2; Radford et al., 2019). In nn::KeyValueCache::run it takes the characters that come
+/// next, as long as they are at most `length` with those before.
 struct CharTransformer : nn::Module {
   /// Throws ValueError unless `heads` divides `width`.
   explicit CharTransformer(CharTransformerOptions options = {});

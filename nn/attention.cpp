@@ -1,7 +1,10 @@
 #include "pleat/nn/attention.h"
 
+#include <algorithm>
 #include <limits>
 
+#include "pleat/autograd/copy.h"
+#include "pleat/autograd/grad_mode.h"
 #include "pleat/core/base/checked_math.h"
 #include "pleat/core/base/format.h"
 #include "pleat/core/tensor/create.h"
@@ -169,7 +172,14 @@ MultiheadAttentionResult MultiheadAttention::run(const Tensor& query, const Tens
   const double dropped = options.dropout > 0 && training() ? options.dropout : 0;
   const AttentionOptions o = attention_options(masks, q, k, dropped);
   Tensor weights, y;
-  if (masks.need_weights) {
+  if (masks.is_causal && KeyValueCache::current() != nullptr) {
+    check<ValueError>(is_same(query, key) && is_same(query, value) && dropped == 0 && !masks.need_weights &&
+                          !masks.attn_mask.defined() && !masks.key_padding_mask.defined(),
+                      "{}: with a KeyValueCache causal attention is of x to itself, without other masks, "
+                      "weights and, in training, dropout; leave them out",
+                      name);
+    y = KeyValueCache::attend(q, k, v);
+  } else if (masks.need_weights) {
     // The shares are what attention makes of the unit vectors.
     const Tensor unit = eye(k.size(2), {.dtype = k.dtype(), .device = k.device()});
     weights = scaled_dot_product_attention(q, k, unit, o);
@@ -179,6 +189,61 @@ MultiheadAttentionResult MultiheadAttention::run(const Tensor& query, const Tens
   }
   y = flatten(options.batch_first ? permute(y, {0, 2, 1, 3}) : permute(y, {2, 0, 1, 3}), 2, 3);
   return {out_proj(y), weights.defined() ? mean(weights, {1}) : Tensor()};
+}
+
+void KeyValueCache::begin() {
+  check<ValueError>(!grad_enabled(), "KeyValueCache: is for calls off the tape; open a scope with NoGrad");
+  if (length_ == 0) layers_.clear();
+  next_ = 0;
+}
+
+void KeyValueCache::end() {
+  check<ValueError>(
+      next_ > 0 && next_ == layers_.size(),
+      "KeyValueCache: run() needs one pass of one network, with causal self-attention; clear() it "
+      "for another network");
+  length_ += more_;
+}
+
+Tensor KeyValueCache::attend(const Tensor& query, const Tensor& key, const Tensor& value) {
+  KeyValueCache* cache = Policy<InUse>::current().cache;
+  if (cache != nullptr) return cache->next(query, key, value);
+  return scaled_dot_product_attention(query, key, value, {.is_causal = true});
+}
+
+Tensor KeyValueCache::next(const Tensor& query, const Tensor& key, const Tensor& value) {
+  constexpr const char* op = "KeyValueCache";
+  check<ShapeError>(query.rank() == 4 && key.shape() == query.shape() && value.shape() == query.shape(),
+                    "{}: query, key and value must be [N, heads, L, E], got {}, {} and {}", op, query, key,
+                    value);
+  if (length_ == 0 && next_ == layers_.size()) layers_.emplace_back();
+  if (next_ == 0) more_ = key.size(2);
+  const int64_t total = checked_add(length_, more_, op);
+  const auto with_length = [](const Tensor& x, int64_t length) {
+    Shape shape = x.shape();
+    shape[2] = length;
+    return shape;
+  };
+  check<ValueError>(next_ < layers_.size() && key.size(2) == more_, "{}: clear() it for another network", op);
+  auto& [keys, values] = layers_[next_++];
+  check<ValueError>(length_ == 0 || (with_length(keys, 0) == with_length(key, 0) &&
+                                     keys.dtype() == key.dtype() && keys.device() == key.device()),
+                    "{}: its keys are {}, got {}; clear() it for another batch, type or device", op, keys,
+                    key);
+  // A copy of this cache would see what is written behind its end.
+  if (length_ == 0 || total > keys.size(2) || !keys.is_sole_owner() || !values.is_sole_owner())
+    for (Tensor* x : {&keys, &values}) {
+      const Tensor room = empty(with_length(key, std::max(checked_multiply(2, length_, op), total)),
+                                {.dtype = key.dtype(), .device = key.device()});
+      if (length_ > 0) copy_(narrow(room, 2, 0, length_), narrow(*x, 2, 0, length_));
+      *x = room;
+    }
+  copy_(narrow(keys, 2, length_, more_), key);
+  copy_(narrow(values, 2, length_, more_), value);
+  const auto places = [&](int64_t first) { return arange(first, total, {.device = key.device()}); };
+  AttentionOptions o{.is_causal = length_ == 0};
+  if (length_ > 0 && more_ > 1) o.mask = unsqueeze(places(0), 0) <= unsqueeze(places(length_), 1);
+  return scaled_dot_product_attention(query, narrow(keys, 2, 0, total), narrow(values, 2, 0, total), o);
 }
 
 void MultiheadAttention::members(Members& m) {

@@ -1,7 +1,10 @@
 #pragma once
 
 #include <array>
+#include <concepts>
+#include <vector>
 
+#include "pleat/core/base/policy.h"
 #include "pleat/core/base/required.h"
 #include "pleat/nn/layer.h"
 #include "pleat/nn/linear.h"
@@ -28,13 +31,63 @@ struct MultiheadAttentionMasks {
   /// scores.
   Tensor attn_mask = {};
   Tensor key_padding_mask = {};  ///< [N, S], of one sequence [S]: bool, true for keys that no query takes
-  bool is_causal = false;        ///< query i takes the keys 0 ... i only
+  bool is_causal = false;        ///< query i takes the keys 0 ... i only; see KeyValueCache
   bool need_weights = false;     ///< returns the shares, too; slower
 };
 
 struct MultiheadAttentionResult {
   Tensor output;   ///< like the query
   Tensor weights;  ///< [N, L, S], or [L, S]: the mean of all heads' shares. Undefined unless asked for
+};
+
+/// The keys and values of the tokens so far, in all layers of a network, so that a text is written on without
+/// computing those of its beginning again:
+///
+///   const NoGrad off_the_tape;
+///   nn::KeyValueCache cache;
+///   Tensor y = cache.run([&] { return net(prompt); });
+///   y = cache.run([&] { return net(next_token); });
+///
+/// A copy goes on by itself.
+class KeyValueCache {
+ public:
+  /// How many tokens are in it.
+  int64_t length() const { return length_; }
+  void clear() { *this = {}; }
+  /// Calls `forward`, one pass of a network over the tokens that come next. Each causal self-attention in it
+  /// (MultiheadAttention, the layers of a transformer, models::CharTransformer) gives for these what it would
+  /// give among all. Throws ValueError where gradients are recorded, for another batch, type, device or
+  /// network, and what forward throws; the cache is then as it was.
+  template <std::invocable F>
+  auto run(F&& forward) {
+    const Policy<InUse> scope{{this}};
+    begin();
+    auto y = forward();
+    end();
+    return y;
+  }
+
+  /// The one whose run() is on in this thread, or null.
+  static const KeyValueCache* current() { return Policy<InUse>::current().cache; }
+  /// Causal attention of queries, keys and values [N, heads, L, E], by the current cache if there is one:
+  /// what a layer of one's own calls.
+  static Tensor attend(const Tensor& query, const Tensor& key, const Tensor& value);
+
+ private:
+  struct InUse {
+    KeyValueCache* cache = nullptr;
+  };
+  struct Layer {
+    Tensor keys, values;  ///< with room for more
+  };
+  void begin();
+  void end();
+  Tensor next(const Tensor& query, const Tensor& key, const Tensor& value);
+
+  std::vector<Layer> layers_;
+  int64_t length_ = 0;
+  int64_t more_ = 0;      ///< tokens of this pass
+  std::size_t next_ = 0;  ///< the layer that comes next
 };
 
 /// Several attentions side by side, each over a part of projected features: Vaswani et al., "Attention is all

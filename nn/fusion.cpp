@@ -17,10 +17,10 @@
 namespace pleat::nn {
 namespace {
 
-/// The module, where it is of one of these classes and of none that derives from them.
+/// The module, where it is of one of these classes and of none that derives from them, and has no hooks.
 template <class M, class... Classes>
 const M* exactly(const Module* module) {
-  if (module == nullptr) return nullptr;
+  if (module == nullptr || module->has_hooks()) return nullptr;
   const bool is_one = ((typeid(*module) == typeid(M)) || ... || (typeid(*module) == typeid(Classes)));
   return is_one ? static_cast<const M*>(module) : nullptr;
 }

@@ -19,6 +19,7 @@
 /// Nothing is fused
 ///
 /// - while a ForwardObserver observes the thread's calls: it gets every module's result;
+/// - of a module that has hooks, which get its inputs and its result;
 /// - for a class derived from one of these: its forward may compute something else;
 /// - where sizes, types or devices of the summands differ: the addition handles or refuses them.
 

@@ -1,6 +1,7 @@
 #include "pleat/nn/module.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cstdlib>
 #include <ostream>
 #include <set>
@@ -25,6 +26,7 @@ using detail::Listing;
 namespace {
 
 thread_local ThreadObject<std::vector<ForwardObserver*>> observers;
+std::atomic<uint64_t> hook_count{0};
 
 /// Tells the observers that a call began and, however it ends, that it ended.
 class ObservedCall {
@@ -177,14 +179,40 @@ std::string Module::type_name() const {
 }
 
 Tensor Module::operator()(const Tensor& x) {
-  const RecordForward range(*this, x);
+  const RecordForward range(*this, x, RecordForward::Replaceable());
   return range.run([&] {
-    if (observers->empty()) return forward(x);
-    ObservedCall call(*this, x);
-    call.output = forward(x);
+    const Tensor& input = range.input(x);
+    if (observers->empty()) return forward(input);
+    ObservedCall call(*this, input);
+    call.output = forward(input);
     return call.output;
   });
 }
+
+RemovableHandle Module::add_hook(detail::Hook hook) {
+  check_not_moved_from();
+  std::erase_if(hooks_, [](const auto& old) { return !old->before && !old->after; });
+  hooks_.push_back(std::make_shared<detail::Hook>(std::move(hook)));
+  ++hook_count;
+  return RemovableHandle(hooks_.back());
+}
+
+RemovableHandle Module::register_forward_pre_hook(ForwardPreHook hook) {
+  check<ValueError>(bool(hook), "{}: register_forward_pre_hook needs a function, got an empty one",
+                    type_name());
+  return add_hook({std::make_shared<const ForwardPreHook>(std::move(hook)), nullptr});
+}
+
+RemovableHandle Module::register_forward_hook(ForwardHook hook) {
+  check<ValueError>(bool(hook), "{}: register_forward_hook needs a function, got an empty one", type_name());
+  return add_hook({nullptr, std::make_shared<const ForwardHook>(std::move(hook))});
+}
+
+bool Module::has_hooks() const {
+  return std::ranges::any_of(hooks_, [](const auto& hook) { return hook->before || hook->after; });
+}
+
+uint64_t detail::registered_hooks() { return hook_count; }
 
 void Module::train(Flag training) {
   apply([training](Module& module) { module.training_ = training; });

@@ -12,6 +12,7 @@
 
 #include "pleat/core/base/moved_from.h"
 #include "pleat/core/tensor/tensor.h"
+#include "pleat/nn/hooks.h"
 #include "pleat/nn/state_dict.h"
 
 /// Modules: functions with parameters. A module is an ordinary class with ordinary members, which it lists
@@ -36,6 +37,7 @@ namespace pleat::nn {
 
 class Module;
 class AnyModule;
+class RecordForward;
 
 namespace detail {
 class Listing;
@@ -117,8 +119,20 @@ class Module {
   /// The options as they are printed: "3, 16, kernel_size=3".
   virtual std::string options_text() const { return {}; }
 
-  /// Calls forward and tells every ForwardObserver of this thread.
+  /// Calls forward between the hooks and tells every ForwardObserver of this thread.
   Tensor operator()(const Tensor& x);
+
+  /// Calls `hook` before, or after, each call of this module, in the order of registration; until the handle
+  /// removes it. Copies and clones have the hooks, too. Called are those of operator() and of a forward of
+  /// several inputs, by its RecordForward::run, but not of forward(x) by name. A module with hooks is not
+  /// computed together with its neighbours (nn/fusion.h), an Inference runs a network that has some as it is,
+  /// and an ONNX file has what they compute. Not while another thread calls the module. The call throws Error
+  /// where a hook replaces inputs that cannot be replaced, or no tensor is known as the output. Throws
+  /// ValueError for no function.
+  RemovableHandle register_forward_pre_hook(ForwardPreHook hook);
+  RemovableHandle register_forward_hook(ForwardHook hook);
+  /// Whether this module itself has any.
+  bool has_hooks() const;
 
   /// Training mode, in which dropout drops and batch norm uses the batch's statistics. True at the
   /// start. Throws ValueError when it is true, but a module whose forward calls this one is in
@@ -178,8 +192,11 @@ class Module {
 
  private:
   friend class detail::Listing;
+  friend class RecordForward;
   void check_mode() const;
+  RemovableHandle add_hook(detail::Hook hook);
 
+  std::vector<std::shared_ptr<detail::Hook>> hooks_;
   bool training_ = true;
   bool listed_ = false;  ///< by a module that was called or whose members were read; may be this one
   MovedFrom moved_from_;
@@ -206,6 +223,8 @@ class ForwardObserver {
 Tensor parameter(const Tensor& tensor);
 
 namespace detail {
+/// How many hooks this process has registered.
+uint64_t registered_hooks();
 /// Replaces all parameters and buffers by copies; those that were one tensor stay one.
 void own_tensors(Module& module);
 }  // namespace detail

@@ -58,8 +58,8 @@ class KeptBuffers {
 
 }  // namespace
 
-/// The data of a call while an observer is set, or that belongs to a checkpoint. The outermost call has the
-/// names of all modules inside.
+/// The data of a call while an observer is set, that belongs to a checkpoint, or whose module has hooks. The
+/// outermost call that is observed has the names of all modules inside.
 class RecordForward::Call {
  public:
   Call(const Module& module, std::span<const Tensor* const> inputs) {
@@ -81,6 +81,10 @@ class RecordForward::Call {
   }
   Call(const Call&) = delete;
   Call& operator=(const Call&) = delete;
+
+  std::vector<std::shared_ptr<detail::Hook>> hooks;
+  std::vector<Tensor> hook_inputs;
+  bool replaceable = false;  ///< whether forward takes hook_inputs[0]
 
  private:
   struct Name {
@@ -108,13 +112,53 @@ thread_local const std::unordered_map<const Module*, RecordForward::Call::Name>*
 
 constinit thread_local const RecordForward* RecordForward::running_ = nullptr;
 
-RecordForward::RecordForward(const Module& module, std::span<const Tensor* const> inputs)
+RecordForward::RecordForward(const Module& module, std::span<const Tensor* const> inputs, bool replaceable)
     : module_(module), caller_(running_) {
   detail::Listing::check_not_moved_from(module);
   detail::Listing::begin(*this);
-  if (is_recording() || autograd::records_later()) [[unlikely]]
+  // A forward of one input that calls its own of several is one call.
+  if (!module.hooks_.empty()) [[unlikely]]
+    hooked_ = replaceable || caller_ == nullptr || &caller_->module_ != &module;
+  if (hooked_ || is_recording() || autograd::records_later()) [[unlikely]]
     call_ = std::make_unique<Call>(module, inputs);
+  if (hooked_) {
+    call_->hooks = module.hooks_;
+    for (const Tensor* input : inputs) call_->hook_inputs.push_back(*input);
+    call_->replaceable = replaceable;
+  }
   running_ = this;
+}
+
+const Tensor& RecordForward::input(const Tensor& given) const {
+  return hooked_ ? call_->hook_inputs[0] : given;
+}
+
+// A hook may change its module, which is const only for the ranges of const forwards.
+void RecordForward::before() const {
+  for (const auto& hook : call_->hooks)
+    if (const auto function = hook->before) {
+      std::vector<Tensor> replaced = (*function)(const_cast<Module&>(module_), call_->hook_inputs);
+      if (replaced.empty()) continue;
+      check<Error>(
+          call_->replaceable && replaced.size() == 1 && replaced[0].defined(),
+          "{}: a forward pre-hook can replace the input of a call with one tensor, by one, got {} for "
+          "{}; where nothing is to be replaced it returns {{}}",
+          module_.type_name(), replaced.size(), call_->hook_inputs.size());
+      call_->hook_inputs = std::move(replaced);
+    }
+}
+
+void RecordForward::after(Tensor* output) const {
+  for (const auto& hook : call_->hooks)
+    if (const auto function = hook->after) {
+      check<Error>(
+          output != nullptr,
+          "{}: has a forward hook, but its forward gives no tensor, vector of tensors, or struct with "
+          "a tensor named output or h; remove the hook, and register it with a module inside",
+          module_.type_name());
+      const Tensor replaced = (*function)(const_cast<Module&>(module_), call_->hook_inputs, *output);
+      if (replaced.defined()) *output = replaced;
+    }
 }
 
 RecordForward::~RecordForward() { running_ = caller_; }

@@ -22,6 +22,30 @@ OpCase also(OpCase c, const std::string& variant) {
   return c;
 }
 
+/// The derivative of order n of digamma, by its series, cut where an integral and half a term stand for the
+/// rest.
+double polygamma_of(int n, double x) {
+  double sum = 0;
+  const double sign = n % 2 == 1 ? 1 : -1;
+  const auto term = [n, x](double k) { return std::pow(x + k, -n - 1); };
+  const int count = 20000;
+  if (n == 0) {
+    for (int k = count - 1; k >= 0; --k) sum += term(k);
+    const double z = x + count;
+    return std::log(z) - 1 / (2 * z) - 1 / (12 * z * z) - sum;
+  }
+  for (int k = count - 1; k >= 0; --k) sum += term(k);
+  const double z = x + count;
+  sum += std::pow(z, -n) / n + term(count) / 2 + (n + 1) * std::pow(z, -n - 2) / 12;
+  return sign * std::tgamma(n + 1) * sum;
+}
+
+/// A sum of terms that may be ten times larger than it.
+OpCase summed(OpCase c) {
+  c.slack = 64;
+  return c;
+}
+
 double sign_of(double x) {
   return std::isnan(x) ? x : static_cast<double>(x > 0) - static_cast<double>(x < 0);
 }
@@ -88,6 +112,22 @@ std::vector<OpCase> make() {
       unary("erf", erf, [](double x) { return std::erf(x); }, {-5, 5}, {{-2, 2}}),
       also(unary("erf", erf, [](double x) { return std::erf(x); }, {-1e-3, 1e-3}, {{-1, 1}}), "small"),
       unary("erfc", erfc, [](double x) { return std::erfc(x); }, {-3, 9}, {{-2, 2}}),
+      summed(unary("lgamma", lgamma, [](double x) { return std::lgamma(x); }, {4, 20}, {{0.5, 4}, {7.5, 9}})),
+      also(summed(unary("lgamma", lgamma, [](double x) { return std::lgamma(x); }, {0.01, 0.3}, {{0.1, 1}})),
+           "small"),
+      summed(unary("digamma", digamma, [](double x) { return polygamma_of(0, x); }, {2.5, 20}, {{0.5, 4}})),
+      also(summed(
+               unary("digamma", digamma, [](double x) { return polygamma_of(0, x); }, {0.01, 1}, {{0.1, 1}})),
+           "small"),
+      refusing(
+          summed(unary(
+              "polygamma", [](const Tensor& x) { return polygamma(1, x); },
+              [](double x) { return polygamma_of(1, x); }, {0.1, 20}, {{0.5, 4}})),
+          {{{normal({3})}, [](const Tensors& x) { return polygamma(21, x[0]); }, "polygamma: n must be"}}),
+      also(summed(unary(
+               "polygamma", [](const Tensor& x) { return polygamma(4, x); },
+               [](double x) { return polygamma_of(4, x); }, {0.5, 20}, {{0.8, 4}})),
+           "n 4"),
       keeps_integers(unary("square", square, [](double x) { return x * x; }, {-5, 5}, {{-2, 2}})),
       keeps_integers(
           unary("abs", abs, [](double x) { return std::abs(x); }, {-5, 5}, {{0.1, 2}, {-2, -0.1}})),

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "pleat/op_cases/op_case.h"
+#include "pleat/ops/sample/boxes.h"
 #include "pleat/ops/sample/deform_conv.h"
 #include "pleat/ops/sample/grid_sample.h"
 #include "pleat/ops/sample/roi_align.h"
@@ -237,6 +238,57 @@ OpCase deforming(const std::string& variant, bool masked, int64_t groups, int64_
   return c;
 }
 
+/// Boxes whose overlaps differ by more than a half type's rounding.
+Tensor some_boxes() {
+  return from_vector<double>({0, 0, 8, 8, 1, 1, 9, 8, 2, 4, 7, 9, 20, 21, 30, 31}, {4, 4}, Device());
+}
+
+double overlap_of(const Array& a, int64_t i, const Array& b, int64_t j) {
+  const auto area = [](const Array& x, int64_t k) {
+    return (x({k, 2}) - x({k, 0})) * (x({k, 3}) - x({k, 1}));
+  };
+  const double width = std::min(a({i, 2}), b({j, 2})) - std::max(a({i, 0}), b({j, 0}));
+  const double height = std::min(a({i, 3}), b({j, 3})) - std::max(a({i, 1}), b({j, 1}));
+  const double common = std::max(width, 0.0) * std::max(height, 0.0);
+  return common / (area(a, i) + area(b, j) - common);
+}
+
+OpCase overlapping() {
+  return {.name = "box_iou",
+          .inputs = {some_boxes(), from_vector<double>({2.25, 1.5, 9.25, 10.25, 18.25, 20.5, 29.25, 27.25,
+                                                        3.25, 3.25, 4.25, 4.25},
+                                                       {3, 4}, Device())},
+          .call = [](T x) { return box_iou(x[0], x[1]); },
+          .reference =
+              [](const Arrays& x) {
+                return Arrays{computed({x[0].size(0), x[1].size(0)}, [&](const Index& at) {
+                  return overlap_of(x[0], at[0], x[1], at[1]);
+                })};
+              },
+          .slack = 4,
+          .refused = {{{normal({3, 4}), normal({3, 5})},
+                       [](T x) { return box_iou(x[0], x[1]); },
+                       "box_iou: boxes must be [N, 4]"}}};
+}
+
+OpCase suppressing(bool by_class) {
+  const auto call = [by_class](T x) {
+    return by_class ? batched_nms(x[0], x[1], x[2], 0.2) : nms(x[0], x[1], 0.2);
+  };
+  OpCase c{.name = by_class ? "batched_nms" : "nms",
+           .inputs = {some_boxes(), from_vector<double>({0.25, 0.75, 0.5, 0.125}, {4}, Device())},
+           .call = call,
+           .values_in = "ops/regions_test.cpp",
+           .results = {index_type},
+           .order = 0,
+           .refused = {{{normal({3, 4}), normal({2})}, call, "nms: scores must be [3]"}}};
+  if (by_class) {
+    c.inputs.push_back(integers({4}, 0, 2));
+    c.refused[0].inputs.push_back(integers({3}, 0, 2));
+  }
+  return c;
+}
+
 std::vector<OpCase> make() {
   std::vector<OpCase> cases;
   const std::vector<std::pair<const char*, GridMode>> modes = {
@@ -294,6 +346,9 @@ std::vector<OpCase> make() {
       cases.push_back(regions(
           (centres ? "aligned, " : "") + std::to_string(samples) + " samples",
           {.output_size = {2, 3}, .spatial_scale = 0.5, .sampling_ratio = samples, .aligned = centres}));
+  cases.push_back(overlapping());
+  cases.push_back(suppressing(false));
+  cases.push_back(suppressing(true));
   cases.push_back(deforming("plain", false, 1, 1));
   cases.push_back(deforming("grouped", false, 2, 4));
   cases.push_back(deforming("masked", true, 1, 2));

@@ -64,6 +64,12 @@ Tensor xlogy(const Tensor& x, const Tensor& y);
 Tensor erf(const Tensor& x);
 /// 1 - erf(x), which keeps its digits where x is large.
 Tensor erfc(const Tensor& x);
+/// The logarithm of the gamma function for x > 0, infinite at 0; NaN below, where PyTorch has values. Near
+/// its zeros at 1 and 2 the error is that of a number near 1.
+Tensor lgamma(const Tensor& x);
+Tensor digamma(const Tensor& x);  ///< the derivative of lgamma
+/// The derivative of order n of digamma, 0 <= n <= 20, else ValueError.
+Tensor polygamma(Integer n, const Tensor& x);
 
 // Own type.
 Tensor square(const Tensor& x);  ///< x * x

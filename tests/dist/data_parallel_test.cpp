@@ -435,6 +435,20 @@ TEST_CASE("DataParallel: what it cannot do is an error", "[dist]") {
   CHECK_THROWS_AS(ddp.weighted(loss, 0), ValueError);
 }
 
+TEST_CASE("DataParallel: hooks of its own and inside are called with this rank's part", "[dist]") {
+  Net net = make_net();
+  DataParallel ddp{net, world()};
+  std::vector<Shape> inputs;
+  const auto note = [&](nn::Module&, const std::vector<Tensor>& in, const Tensor&) {
+    inputs.push_back(in[0].shape());
+    return Tensor();
+  };
+  net.fc3.register_forward_hook(note);
+  ddp.register_forward_hook(note);
+  sum(ddp(same({2, 3, 6, 6}))).backward();
+  CHECK(inputs == std::vector<Shape>{{2, 16}, {2, 3, 6, 6}});
+}
+
 TEST_CASE("DataParallel: its names are those of the network behind \"module\"", "[dist]") {
   Net net = make_net();
   DataParallel ddp{net, world()};

@@ -12,9 +12,11 @@
 #include "pleat/models/lenet.h"
 #include "pleat/models/make_classifier.h"
 #include "pleat/models/mobilenet.h"
+#include "pleat/models/next_token.h"
 #include "pleat/models/unet.h"
 #include "pleat/models/vision_transformer.h"
 #include "pleat/models/voxel_net.h"
+#include "pleat/nn/distributions.h"
 #include "pleat/nn/embedding.h"
 #include "pleat/nn/init.h"
 #include "pleat/nn/loss_modules.h"
@@ -37,6 +39,18 @@ TEST_CASE("modules take integers from all over int64", "[limits]") {
   }
   sweep("Embedding of an index", {1}, [](const Integers& i) {
     return nn::Embedding{{.num_embeddings = 4, .embedding_dim = 2}}(tensor({i[0]}));
+  });
+  sweep("Normal::sample", {2, 3}, [](const Integers& i) {
+    return distributions::Normal(ones({2}), ones({2})).sample({i[0], i[1]});
+  });
+  sweep("Categorical::sample", {2, 3}, [](const Integers& i) {
+    return distributions::Categorical{{.probs = ones({2})}}.sample({i[0], i[1]});
+  });
+  sweep("Categorical::log_prob", {1}, [](const Integers& i) {
+    return distributions::Categorical{{.probs = ones({2})}}.log_prob(tensor({i[0]}));
+  });
+  sweep("next_token", {2}, [](const Integers& i) {
+    return models::next_token(ones({2, 3}), {.top_k = i[0]});
   });
   sweep("dirac_", {1}, [](const Integers& i) { return nn::init::dirac_(zeros({4, 2, 3}), i[0]); });
 }

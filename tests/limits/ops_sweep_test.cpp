@@ -38,6 +38,7 @@ using namespace pleat_test;
 TEST_CASE("numbers meet tensors from all over int64", "[limits]") {
   for (const DType dtype : {float32, uint8, int32, int64, float16, boolean}) {
     const Tensor x = ones({3}, {.dtype = dtype});
+    sweep("polygamma", {2}, [&](const Integers& i) { return polygamma(i[0], x); });
     sweep("add", {2}, [&](const Integers& i) { return add(x, i[0]) + add(i[0], x); });
     sweep("subtract", {2}, [&](const Integers& i) { return subtract(x, i[0]) + subtract(i[0], x); });
     sweep("multiply", {2}, [&](const Integers& i) { return multiply(x, i[0]) + multiply(i[0], x); });

@@ -5,6 +5,7 @@
 #include "pleat/ops/index/quantile.h"
 #include "pleat/ops/reduce/reduce.h"
 #include "pleat/ops/reduce/scan.h"
+#include "pleat/ops/sample/boxes.h"
 #include "pleat/ops/sample/deform_conv.h"
 #include "pleat/ops/sample/roi_align.h"
 #include "pleat/tests/catch.h"
@@ -22,6 +23,10 @@ TEST_CASE("regions and moved taps take integers from all over int64", "[limits]"
   sweep("roi_align, boxes", {0, 1, 1, 3, 2}, [](const Integers& i) {
     const std::vector<double> box(i.begin(), i.end());
     return roi_align(ones({1, 2, 4, 5}), from_vector(box, {1, 5}), {.output_size = 2});
+  });
+  sweep("batched_nms, classes", {0, 1}, [](const Integers& i) {
+    return batched_nms(tensor({{0.0, 0.0, 1.0, 1.0}, {0.0, 0.0, 1.0, 1.0}}), ones({2}), tensor({i[0], i[1]}),
+                       0.5);
   });
   sweep("deform_conv2d", {1, 0, 1}, [](const Integers& i) {
     return deform_conv2d(ones({1, 2, 3, 4}).set_requires_grad(), zeros({1, 8, 2, 3}), ones({3, 2, 2, 2}), {},

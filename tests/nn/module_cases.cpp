@@ -10,6 +10,7 @@
 #include "pleat/nn/flatten.h"
 #include "pleat/nn/linear.h"
 #include "pleat/nn/norm.h"
+#include "pleat/nn/parametrizations.h"
 #include "pleat/nn/pool.h"
 #include "pleat/nn/recurrent.h"
 #include "pleat/nn/shuffle.h"
@@ -152,6 +153,19 @@ const std::vector<ModuleCase>& module_cases() {
       {"Linear",
        {4, 2},
        [](const Integers& i) { return made(Linear{{.in_features = i[0], .out_features = i[1]}}); },
+       {3, 4}},
+      {"WeightNorm",
+       {1},
+       [](const Integers& i) {
+         return made(WeightNorm{Linear{{.in_features = 4, .out_features = 2}}, {.dim = i[0]}});
+       },
+       {3, 4}},
+      {"SpectralNorm",
+       {200, 0},  // so many that differences meet the limit
+       [](const Integers& i) {
+         return made(SpectralNorm{Linear{{.in_features = 4, .out_features = 2}},
+                                  {.n_power_iterations = i[0], .dim = i[1]}});
+       },
        {3, 4}},
       {.name = "Embedding",
        .usual = {4, 2, 3},

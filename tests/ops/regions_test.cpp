@@ -1,10 +1,14 @@
-// What torchvision gives for regions of images and for moved taps.
+// What torchvision gives for boxes, regions of images and moved taps.
 
+#include <cmath>
 #include <limits>
+#include <vector>
 
 #include "pleat/autograd/autocast.h"
 #include "pleat/autograd/backward.h"
 #include "pleat/core/tensor/create.h"
+#include "pleat/ops/elementwise/arithmetic.h"
+#include "pleat/ops/sample/boxes.h"
 #include "pleat/ops/sample/deform_conv.h"
 #include "pleat/ops/sample/roi_align.h"
 #include "pleat/tests/catch.h"
@@ -85,4 +89,46 @@ TEST_CASE("deform_conv2d without offsets is a convolution, under autocast in a h
   CHECK(deform_conv2d(x, offset, weight, {}, {.padding = 1}).to_vector()[5] == 18);
   const Autocast half(bfloat16);
   CHECK(deform_conv2d(x.to(bfloat16), offset, weight, {}, {.padding = 1}).dtype() == bfloat16);
+}
+
+TEST_CASE("nms and batched_nms keep the boxes that torchvision keeps, in its order", "[nms]") {
+  const Tensor boxes = tensor({{0.0, 0.0, 10.0, 10.0},
+                               {1.0, 1.0, 11.0, 11.0},
+                               {0.0, 0.0, 10.0, 9.5},
+                               {20.0, 20.0, 30.0, 30.0},
+                               {21.0, 20.0, 31.0, 29.0},
+                               {5.0, 5.0, 5.0, 5.0},
+                               {0.0, 0.0, 10.0, 10.0},
+                               {19.0, 21.0, 29.0, 31.0}});
+  const Tensor scores = tensor({0.9, 0.8, 0.95, 0.3, 0.7, 0.1, 0.9, 0.7});
+  const Tensor classes = tensor({0, 1, 0, 2, 2, 0, 1, 2});
+  struct Case {
+    double threshold;
+    std::vector<int64_t> all, by_class;
+  };
+  const std::vector<Case> cases = {{0, {2, 4, 5}, {2, 6, 4, 5}},
+                                   {0.5, {2, 4, 5}, {2, 6, 4, 5}},
+                                   {0.7, {2, 1, 4, 7, 5}, {2, 6, 1, 4, 7, 5}},
+                                   {0.9, {2, 1, 4, 7, 3, 5}, {2, 6, 1, 4, 7, 3, 5}},
+                                   {1, {2, 0, 6, 1, 4, 7, 3, 5}, {2, 0, 6, 1, 4, 7, 3, 5}}};
+  for (const Case& c : cases) {
+    CHECK(nms(boxes, scores, c.threshold).to_vector<int64_t>() == c.all);
+    CHECK(batched_nms(boxes, scores, classes, c.threshold).to_vector<int64_t>() == c.by_class);
+  }
+  CHECK(nms(zeros({0, 4}), zeros({0}), 0.5).shape() == Shape{0});
+  CHECK(batched_nms(zeros({0, 4}), zeros({0}), tensor(std::vector<int64_t>()), 0.5).shape() == Shape{0});
+  CHECK(nms(boxes, scores, 0.5).dtype() == int64);
+}
+
+TEST_CASE("boxes that do not fit, and scores that are no numbers, are errors", "[nms]") {
+  const Tensor boxes = ones({2, 4}), scores = ones({2});
+  CHECK_THROWS_AS(nms(ones({2, 5}), scores, 0.5), ShapeError);
+  CHECK_THROWS_AS(nms(boxes.to(int64), scores, 0.5), DTypeError);
+  CHECK_THROWS_AS(nms(boxes, scores.to(int64), 0.5), DTypeError);
+  CHECK_THROWS_AS(nms(boxes, scores, std::nan("")), ValueError);
+  CHECK_THROWS_AS(nms(boxes, scores / 0 - scores / 0, 0.5), ValueError);
+  CHECK_THROWS_AS(batched_nms(boxes, scores, scores, 0.5), DTypeError);
+  CHECK_THROWS_AS(batched_nms(boxes, scores, tensor({1}), 0.5), ShapeError);
+  CHECK_THROWS_AS(batched_nms(boxes, scores, {}, 0.5), Error);
+  CHECK_THROWS_AS(box_iou(boxes, boxes.to(float64)), DTypeError);
 }

@@ -1,0 +1,113 @@
+// Host and device.
+#include <limits>
+
+#include "pleat/core/base/format.h"
+#include "pleat/ops/elementwise/math.h"
+#include "pleat/ops/elementwise/pointwise.h"
+
+/// The gamma function's logarithm and its derivatives, for x > 0: recurrence to an argument of at least 8,
+/// where eight terms of Stirling's series (Abramowitz and Stegun 6.1.41, 6.3.18, 6.4.11) are exact to
+/// float64's last digit.
+
+namespace pleat {
+namespace {
+
+using ops::vmath::approximations::polynomial;
+
+constexpr double nan = std::numeric_limits<double>::quiet_NaN();
+constexpr int shift = 8;
+
+/// The derivative of order n + 1 of the logarithm of the gamma function, n >= 1.
+template <std::floating_point T>
+PLEAT_HOST_DEVICE T polygamma_of(int n, T x) {
+  // By the Bernoulli numbers: B_2k / (2k)!.
+  const double terms[] = {1 / 12.0,       -1 / 720.0,          1 / 30240.0,       -1 / 1209600.0,
+                          1 / 47900160.0, -691 / 1307674368e3, 1 / 74724249600.0, -3617 / 10670622842880e3};
+  T factorial = n % 2 == 1 ? 1 : -1;  // (n - 1)!, with the sign
+  for (int i = 2; i < n; ++i) factorial *= static_cast<T>(i);
+  const auto power = [n](T base) {
+    T y = base;
+    for (int i = 1; i < n; ++i) y *= base;
+    return y;
+  };
+  T sum = 0;
+  for (int k = 0; k < shift + n; ++k) {
+    const T inverse = 1 / (x + static_cast<T>(k));
+    sum += power(inverse) * inverse;
+  }
+  const T inverse = 1 / (x + static_cast<T>(shift + n));
+  T series = 1 + static_cast<T>(n) * inverse / 2, rising = 1;
+  PLEAT_UNROLL
+  for (int k = 0; k < 8; ++k) {
+    rising *= static_cast<T>(n + 2 * k) * static_cast<T>(n + 2 * k + 1) * inverse * inverse;
+    series += static_cast<T>(terms[k]) * rising;
+  }
+  return where(x >= 0, factorial * (static_cast<T>(n) * sum + power(inverse) * series), static_cast<T>(nan));
+}
+Tensor polygamma_of(int n, const Tensor& x) { return polygamma(n, x); }
+
+struct Polygamma {
+  int n;
+  template <class T>
+  PLEAT_HOST_DEVICE T operator()(const T& x) const {
+    return polygamma_of(n, x);
+  }
+  template <class T>
+  PLEAT_HOST_DEVICE T backward(const T& dy, const T& x) const {
+    return dy * polygamma_of(n + 1, x);
+  }
+};
+
+template <std::floating_point T>
+PLEAT_HOST_DEVICE T digamma_of(T x) {
+  T sum = 0;
+  for (int k = 0; k < shift; ++k) sum += 1 / (x + static_cast<T>(k));
+  const T z = x + static_cast<T>(shift), w = 1 / (z * z);
+  const T series = polynomial(w, T(1 / 12.0), T(-1 / 120.0), T(1 / 252.0), T(-1 / 240.0), T(1 / 132.0),
+                              T(-691 / 32760.0), T(1 / 12.0));
+  return where(x >= 0, log(z) - 1 / (2 * z) - w * series - sum, static_cast<T>(nan));
+}
+Tensor digamma_of(const Tensor& x) { return digamma(x); }
+
+struct Digamma {
+  template <class T>
+  PLEAT_HOST_DEVICE T operator()(const T& x) const {
+    return digamma_of(x);
+  }
+  template <class T>
+  PLEAT_HOST_DEVICE T backward(const T& dy, const T& x) const {
+    return dy * polygamma_of(1, x);
+  }
+};
+
+struct Lgamma {
+  template <class T>
+  PLEAT_HOST_DEVICE T operator()(const T& x) const {
+    const T near = where(x < shift, x, 1);  // the product of large ones would overflow
+    T product = near;
+    for (int k = 1; k < shift; ++k) product *= near + static_cast<T>(k);
+    const T z = where(x < shift, x + static_cast<T>(shift), x), w = 1 / (z * z);
+    const T series = polynomial(w, T(1 / 12.0), T(-1 / 360.0), T(1 / 1260.0), T(-1 / 1680.0), T(1 / 1188.0),
+                                T(-691 / 360360.0), T(1 / 156.0));
+    // (log(2 pi) - 1) / 2
+    const T y = (z - T(0.5)) * (log(z) - 1) + T(0.41893853320467274178) + series / z;
+    return where(x >= 0, where(x < shift, y - log(product), y), static_cast<T>(nan));
+  }
+  template <class T>
+  PLEAT_HOST_DEVICE T backward(const T& dy, const T& x) const {
+    return dy * digamma_of(x);
+  }
+};
+
+}  // namespace
+
+Tensor lgamma(const Tensor& x) { return pointwise("lgamma", x, Lgamma{}); }
+Tensor digamma(const Tensor& x) { return pointwise("digamma", x, Digamma{}); }
+
+Tensor polygamma(Integer n, const Tensor& x) {
+  check<ValueError>(n >= 0 && n <= 20, "polygamma: n must be in [0, 20], got {}", int64_t{n});
+  if (n == 0) return digamma(x);
+  return pointwise("polygamma", x, Polygamma{static_cast<int>(n)}, {{"n", int64_t{n}}});
+}
+
+}  // namespace pleat
