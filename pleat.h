@@ -44,6 +44,7 @@
 #include "pleat/core/tensor/storage.h"
 #include "pleat/core/tensor/tensor.h"
 #include "pleat/core/tensor/trace.h"
+#include "pleat/data/annotated_pictures.h"
 #include "pleat/data/collate.h"
 #include "pleat/data/dataset.h"
 #include "pleat/data/datasets.h"

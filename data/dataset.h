@@ -21,8 +21,8 @@ struct Batch {
   Tensor targets;
   /// Their places in the data set, in a batch of a DataLoader.
   std::vector<int64_t> indices = {};
-  /// What else there is of the samples, by name: the "lengths" [B] of padded sequences. Transforms that know
-  /// nothing of them leave them as they are.
+  /// What else there is of the samples, by name: the "lengths" [B] of padded sequences, the "boxes" [K, 5] in
+  /// pictures. Transforms that know nothing of them leave them as they are.
   std::map<std::string, Tensor> extras = {};
 
   int64_t size() const { return inputs.size(0); }

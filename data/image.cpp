@@ -119,13 +119,36 @@ void check_picture_memory(const InputFile& file, int64_t width, int64_t height, 
                                        file.memory()));
 }
 
+namespace {
+
+std::vector<std::byte> bytes_of(const InputFile& file) {
+  if (file.size() > file.memory().left())
+    file.fail_at(0, above_memory_limit("the file itself", file.size(), file.memory()));
+  std::vector<std::byte> bytes(static_cast<std::size_t>(file.size()));
+  file.read_at(0, bytes, "a picture");
+  return bytes;
+}
+
+}  // namespace
+
+Tensor read_mask(const std::filesystem::path& path, ReadOptions options) {
+  const InputFile file("read_mask", path, options);
+  return reading(file.name(), [&] {
+    const std::vector<std::byte> bytes = bytes_of(file);
+    if (!is_png(bytes))
+      file.fail_at(0, "is no PNG file, in which a pixel can be a class" + io::looks_like(file));
+    const Tensor mask = decode_png(file, bytes, true);
+    check<FileError>(mask.size(0) == 1,
+                     "{}: has colours, and a pixel must be a class; save it grey or with a palette",
+                     file.name());
+    return mask.as_strided({mask.size(1), mask.size(2)}, {mask.size(2), 1}, 0);
+  });
+}
+
 Tensor read_image(const std::filesystem::path& path, ReadOptions options) {
   const InputFile file("read_image", path, options);
   return reading(file.name(), [&] {
-    if (file.size() > file.memory().left())
-      file.fail_at(0, above_memory_limit("the file itself", file.size(), file.memory()));
-    std::vector<std::byte> bytes(static_cast<std::size_t>(file.size()));
-    file.read_at(0, bytes, "a picture");
+    const std::vector<std::byte> bytes = bytes_of(file);
     if (is_png(bytes)) return decode_png(file, bytes);
     if (is_jpeg(bytes)) return decode_jpeg(file, bytes);
     if (is_pnm(bytes)) return PnmReader(file, bytes).read();

@@ -19,6 +19,11 @@ namespace pleat::data {
 /// than `options` allow.
 Tensor read_image(const std::filesystem::path& path, ReadOptions options = {});
 
+/// Reads a PNG file in which a pixel's number is its class, of a palette or grey, as [H, W] uint8: the
+/// numbers as they are in the file (Pillow's np.array(Image.open(path))). Throws FileError as read_image, and
+/// for other formats, colours without a palette and more than 8 bits.
+Tensor read_mask(const std::filesystem::path& path, ReadOptions options = {});
+
 /// The bytes of a PNG file of an image [C, H, W] with 1 or 3 channels: uint8, or floating numbers from 0
 /// to 1, beyond which they are held at these ends. Throws ShapeError for other shapes, ValueError for an
 /// image without pixels or NaN, DTypeError for other types.

@@ -3,7 +3,6 @@
 #include <concepts>
 #include <filesystem>
 #include <memory>
-#include <set>
 #include <string>
 #include <vector>
 
@@ -101,15 +100,12 @@ class ImageFolder : public Dataset {
   const Sample& sample(int64_t index) const;
   void list(const std::filesystem::path& root);
   void check_not_parts(const std::filesystem::path& root) const;
-  void add_pictures(const std::filesystem::path& folder, std::set<std::filesystem::path>& seen,
-                    std::vector<std::filesystem::path>& files);
 
   ImageFolderOptions options_;
   std::vector<std::string> class_names_;
   std::vector<Sample> samples_;
   std::vector<Skipped> skipped_;
-  int64_t height_ = 0;
-  int64_t width_ = 0;
+  Shape image_;  ///< of all pictures
 };
 
 }  // namespace pleat::data

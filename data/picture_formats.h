@@ -14,7 +14,8 @@ namespace pleat::data {
 
 /// Whether these bytes begin as a PNG file does.
 bool is_png(std::span<const std::byte> bytes);
-Tensor decode_png(const InputFile& file, std::span<const std::byte> bytes);
+/// `indices`: places in a palette and small samples stay what they are.
+Tensor decode_png(const InputFile& file, std::span<const std::byte> bytes, bool indices = false);
 
 /// Whether these bytes begin as a JPEG file does.
 inline bool is_jpeg(std::span<const std::byte> bytes) {

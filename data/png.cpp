@@ -49,10 +49,14 @@ class Decoder {
     return true;
   }
   // Asks for bytes without transparency, which takes memory for rows.
-  bool prepare() {
+  bool prepare(bool indices) {
     if (setjmp(png_jmpbuf(png_)) != 0) return false;
-    png_set_expand(png_);
-    png_set_scale_16(png_);
+    if (indices) {
+      png_set_packing(png_);
+    } else {
+      png_set_expand(png_);
+      png_set_scale_16(png_);
+    }
     png_set_strip_alpha(png_);
     png_set_interlace_handling(png_);
     png_read_update_info(png_, info_);
@@ -131,7 +135,7 @@ bool is_png(std::span<const std::byte> bytes) {
          png_sig_cmp(reinterpret_cast<png_const_bytep>(bytes.data()), 0, signature) == 0;
 }
 
-Tensor decode_png(const InputFile& file, std::span<const std::byte> bytes) {
+Tensor decode_png(const InputFile& file, std::span<const std::byte> bytes, bool indices) {
   Decoder decoder(bytes);
   const auto demand = [&](bool done) {
     if (!done) file.fail_at(decoder.position(), fmt::format("PNG: {}", decoder.message()));
@@ -147,7 +151,7 @@ Tensor decode_png(const InputFile& file, std::span<const std::byte> bytes) {
   }
   check_picture_memory(file, width, height, decoder.most_channels() * (decoder.interlaced() ? 2 : 1),
                        row_buffers);
-  demand(decoder.prepare());
+  demand(decoder.prepare(indices));
   const int64_t channels = decoder.channels(), plane = width * height;
   const auto row_bytes = static_cast<std::size_t>(width * channels);
   if ((channels != 1 && channels != 3) || decoder.row_bytes() != row_bytes) {

@@ -76,6 +76,10 @@ Batch ConcatDataset::get(std::span<const int64_t> indices) const {
   for (std::size_t part = 0; part < samples.size(); ++part) {
     if (samples[part].empty() && !(indices.empty() && part == 0)) continue;
     const Batch batch = datasets_[part]->get(samples[part]);
+    check<ValueError>(
+        !batch.extras.contains("boxes"),
+        "ConcatDataset: boxes name pictures by their places in a batch; make one data set of both: "
+        "a CSV file that lists all pictures");
     inputs.push_back(batch.inputs);
     targets.push_back(batch.targets);
     for (const auto& [name, extra] : batch.extras) extras[name].push_back(extra);

@@ -39,7 +39,8 @@ class ConcatDataset : public Dataset {
 
   int64_t size() const override { return ends_.back(); }
   /// Throws IndexError; ShapeError and DTypeError where samples of two sets do not fit together, ValueError
-  /// where only some have targets, or others extras.
+  /// where only some have targets, or others extras, and for "boxes", which name
+  /// pictures by their places: write one CSV file for both.
   Batch get(std::span<const int64_t> indices) const override;
   /// Throws as get does.
   Tensor targets() const override;

@@ -11,8 +11,10 @@
 #include "pleat/core/random/philox.h"
 #include "pleat/core/tensor/copy.h"
 #include "pleat/core/tensor/create.h"
+#include "pleat/ops/elementwise/arithmetic.h"
 #include "pleat/ops/image/image.h"
 #include "pleat/ops/index/index.h"
+#include "pleat/ops/index/kernels.h"
 #include "pleat/ops/shape/shape.h"
 
 namespace pleat::data {
@@ -44,15 +46,88 @@ auto for_images(const Batch& batch, const F& f) {
   return values;
 }
 
+/// Boxes [K, 5] where the pictures of height x width pixels show them that `maps` make, and the rows of those
+/// of which something is left.
+std::pair<Tensor, std::vector<int64_t>> moved_boxes(const Tensor& boxes, std::span<const ops::ImageMap> maps,
+                                                    int64_t height, int64_t width) {
+  check<ShapeError>(boxes.rank() == 2 && boxes.size(1) == 5, "boxes: must be [K, 5], got {}", boxes);
+  const std::vector<double> from = boxes.to_vector<double>();
+  std::vector<float> to;
+  std::vector<int64_t> rows;
+  for (int64_t row = 0; row < boxes.size(0); ++row) {
+    const double* box = from.data() + 5 * row;
+    check<IndexError>(box[0] >= 0 && box[0] < static_cast<double>(maps.size()),
+                      "boxes: there is no picture {} in a batch of {}", box[0], maps.size());
+    const auto& [down, right] = maps[static_cast<std::size_t>(box[0])];
+    const double determinant = double{down[0]} * right[1] - double{down[1]} * right[0];
+    double x1 = most_pixels, y1 = most_pixels, x2 = -x1, y2 = -y1;
+    for (const double x : {box[1], box[3]})
+      for (const double y : {box[2], box[4]}) {
+        // The corner's place, from centres of pixels as maps count, back through the map.
+        const double v = y - 0.5 - down[2], u = x - 0.5 - right[2];
+        const double h = (right[1] * v - down[1] * u) / determinant + 0.5;
+        const double w = (down[0] * u - right[0] * v) / determinant + 0.5;
+        x1 = std::min(x1, w), x2 = std::max(x2, w), y1 = std::min(y1, h), y2 = std::max(y2, h);
+      }
+    x1 = std::max(x1, 0.0), x2 = std::min(x2, static_cast<double>(width));
+    y1 = std::max(y1, 0.0), y2 = std::min(y2, static_cast<double>(height));
+    if (!(x2 - x1 >= 1 && y2 - y1 >= 1)) continue;
+    for (const double number : {box[0], x1, y1, x2, y2}) to.push_back(static_cast<float>(number));
+    rows.push_back(row);
+  }
+  const auto count = static_cast<int64_t>(rows.size());
+  return {from_vector(to, {count, 5}, boxes.device()), rows};
+}
+
+/// The pictures as change(images, nearest) makes them, of which `maps` say the same, and with them their
+/// masks and boxes.
+template <class F>
+void move(Batch& batch, std::span<const ops::ImageMap> maps, const F& change) {
+  constexpr int64_t outside = -100;
+  const Shape shape = batch.inputs.shape();
+  batch.inputs = change(batch.inputs, false);
+  if (const Tensor& mask = batch.targets;
+      mask.defined() && mask.dtype() == int64 && mask.shape() == Shape{shape[0], shape[2], shape[3]}) {
+    const Tensor above_0 = unsqueeze(ops::cast(mask - outside, float32), 1);
+    batch.targets = ops::cast(squeeze(change(above_0, true), 1), int64) + outside;
+  }
+  const auto boxes = batch.extras.find("boxes");
+  if (boxes == batch.extras.end()) return;
+  const auto [moved, rows] = moved_boxes(boxes->second, maps, batch.inputs.size(2), batch.inputs.size(3));
+  boxes->second = moved;
+  if (const auto labels = batch.extras.find("labels"); labels != batch.extras.end())
+    labels->second = ops::take_rows(labels->second, rows);
+}
+
+void shift(Batch& batch, const std::vector<ops::ImageShift>& shifts, bool reflect = false) {
+  const auto height = static_cast<float>(batch.inputs.size(2)),
+             width = static_cast<float>(batch.inputs.size(3));
+  std::vector<ops::ImageMap> maps;
+  for (const ops::ImageShift& by : shifts) {
+    const auto down = static_cast<float>(by.down), right = static_cast<float>(by.right);
+    maps.push_back(
+        {.row = {by.mirror_rows ? -1.0F : 1.0F, 0, down + (by.mirror_rows ? height - 1 : 0)},
+         .column = {0, by.mirror_columns ? -1.0F : 1.0F, right + (by.mirror_columns ? width - 1 : 0)}});
+  }
+  move(batch, maps, [&](const Tensor& images, bool) { return ops::shift_images(images, shifts, reflect); });
+}
+
+void map(Batch& batch, const std::vector<ops::ImageMap>& maps, ops::ImageMapOptions options) {
+  move(batch, maps, [&](const Tensor& images, bool nearest) {
+    options.nearest = nearest;
+    return ops::map_images(images, maps, options);
+  });
+}
+
 Transform flip(const char* op, double p, bool vertical) {
   check_probability(op, p);
   return [=](Batch& batch, const SampleRandom& random) {
     check_images(op, batch.inputs);
-    batch.inputs = ops::shift_images(batch.inputs, for_images(batch, [&](int64_t i) {
-                                       const bool mirrored = random.uniform(i) < p;
-                                       return ops::ImageShift{.mirror_columns = mirrored && !vertical,
-                                                              .mirror_rows = mirrored && vertical};
-                                     }));
+    shift(batch, for_images(batch, [&](int64_t i) {
+            const bool mirrored = random.uniform(i) < p;
+            return ops::ImageShift{.mirror_columns = mirrored && !vertical,
+                                   .mirror_rows = mirrored && vertical};
+          }));
   };
 }
 
@@ -257,7 +332,7 @@ Transform random_crop(RandomCropOptions options) {
     };
     const auto shifts = for_images(
         batch, [&](int64_t i) { return ops::ImageShift{.down = distance(i, 0), .right = distance(i, 1)}; });
-    batch.inputs = ops::shift_images(batch.inputs, shifts, options.reflect);
+    shift(batch, shifts, options.reflect);
   };
 }
 
@@ -289,7 +364,7 @@ Transform random_affine(RandomAffineOptions options) {
                         either_way(options.translate, 3) * static_cast<double>(height),
                         either_way(options.translate, 4) * static_cast<double>(width));
     });
-    batch.inputs = ops::map_images(batch.inputs, maps, {height, width, options.repeat_edge});
+    map(batch, maps, {.height = height, .width = width, .repeat_edge = options.repeat_edge});
   };
 }
 
@@ -310,7 +385,7 @@ Transform random_resized_crop(RandomResizedCropOptions options) {
       const auto box = draw_box(rows, columns, options.area, options.ratio, random, i, 0);
       return map_of(box ? *box : middle_box(rows, columns, options.ratio), height, width);
     });
-    batch.inputs = ops::map_images(batch.inputs, maps, {height, width, true});
+    map(batch, maps, {.height = height, .width = width, .repeat_edge = true});
   };
 }
 

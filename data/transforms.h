@@ -15,6 +15,13 @@
 /// numbers that depend on (seed, epoch, sample, position in the list) alone, so a batch is the same
 /// in every thread. The numbers are drawn on the host. Images are changed on their device
 /// (ops/image/), on a GPU in one launch for each transform.
+///
+/// What moves the pictures (crops, flips, affine maps) moves with them
+///   - masks, targets int64 [B, H, W] of the pictures' size: pixels are the nearest ones, and those that come
+///     in from outside are -100, which cross_entropy ignores;
+///   - boxes, `extras["boxes"]` [K, 5] and their "labels" [K] as a DetectionFolder gives them: each is the
+///     least upright box around what was in it. It is cut off where the picture is, and left out where less
+///     than a pixel is left. The host computes them; on a GPU it waits.
 
 namespace pleat::data {
 

@@ -251,7 +251,7 @@ void run(const CifarSettings& s) {
   data::DataLoader tests = test_loader(s, classifier, pictures->test, device, world);
   const auto optimizer = make_optimizer(s, net.parameters());
   const int64_t steps_an_epoch = (loader.size() + s.accumulate - 1) / s.accumulate;
-  optim::Schedule schedule = make_schedule(s, s.epochs * steps_an_epoch, *optimizer);
+  optim::Schedule schedule = make_schedule(s, s.planned_epochs() * steps_an_epoch, *optimizer);
   Step step(world.size() > 1 ? static_cast<nn::Module&>(ddp) : net, *optimizer,
             [&](const Tensor& logits, const Tensor& targets) {
               return cross_entropy(logits, targets,

@@ -1,7 +1,6 @@
 #include "pleat/onnx/import.h"
 
 #include <algorithm>
-#include <functional>
 #include <optional>
 #include <set>
 
@@ -13,6 +12,7 @@
 namespace pleat::onnx {
 
 using imported::Block;
+using imported::for_reads;
 using imported::GraphValue;
 using imported::GraphValues;
 using imported::Interpreter;
@@ -141,15 +141,8 @@ void ImportedNetwork::State::make_layers() {
   std::map<int, int> readers;
   for (const imported::State& state : changed.state) weights.emplace(state.value, &state);
   for (const auto& [value, constant] : changed.constants) constants.emplace(value, &constant);
-  const std::function<void(const Block&, int)> count = [&](const Block& block, int by) {
-    for (const Step& step : block.steps) {
-      for (const int value : step.inputs) readers[value] += by;
-      // Inside of a branch or loop tensors stay the network's.
-      for (const auto& [name, inner] : step.blocks) count(*inner, 2);
-    }
-    for (const int value : block.outputs) readers[value] += 2;
-  };
-  count(changed.main, 1);
+  // Inside of a branch or loop tensors stay the network's.
+  for_reads(changed.main, [&](int value, bool inside) { readers[value] += inside ? 2 : 1; });
   std::set<std::string> taken;
   for (const imported::State& state : changed.state) taken.insert(state.name);
   std::set<int> in_layers;
@@ -233,20 +226,9 @@ int ImportedNetwork::State::single_output(const std::vector<std::size_t>& group,
   const std::vector<Step>& steps = program->main.steps;
   std::set<int> made, used(program->main.outputs.begin(), program->main.outputs.end());
   for (const std::size_t i : group) made.insert(steps[i].outputs.begin(), steps[i].outputs.end());
-  std::vector<int> reads;
-  for (std::size_t i = 0; i < steps.size(); ++i) {
-    if (std::binary_search(group.begin(), group.end(), i)) continue;
-    Block one{{steps[i]}, {}, {}};
-    one.steps[0].outputs.clear();
-    const std::function<void(const Block&)> add = [&](const Block& block) {
-      for (const Step& step : block.steps) {
-        used.insert(step.inputs.begin(), step.inputs.end());
-        for (const auto& [name, inner] : step.blocks) add(*inner);
-      }
-      used.insert(block.outputs.begin(), block.outputs.end());
-    };
-    add(one);
-  }
+  for (std::size_t i = 0; i < steps.size(); ++i)
+    if (!std::binary_search(group.begin(), group.end(), i))
+      for_reads(Block{{steps[i]}, {}, {}}, [&](int value, bool) { used.insert(value); });
   std::vector<int> outputs;
   for (const int value : made)
     if (value >= 0 && used.contains(value)) outputs.push_back(value);
@@ -260,17 +242,10 @@ void ImportedNetwork::State::set_main(Program changed, Block main) {
   // From the outputs back.
   std::set<int> needed(main.outputs.begin(), main.outputs.end());
   std::vector<Step> kept;
-  const std::function<void(const Step&)> need = [&](const Step& step) {
-    needed.insert(step.inputs.begin(), step.inputs.end());
-    for (const auto& [name, inner] : step.blocks) {
-      for (const Step& each : inner->steps) need(each);
-      needed.insert(inner->outputs.begin(), inner->outputs.end());
-    }
-  };
   for (auto step = main.steps.rbegin(); step != main.steps.rend(); ++step) {
     if (std::none_of(step->outputs.begin(), step->outputs.end(), [&](int v) { return needed.contains(v); }))
       continue;
-    need(*step);
+    for_reads(Block{{*step}, {}, {}}, [&](int value, bool) { needed.insert(value); });
     kept.push_back(*step);
   }
   main.steps.assign(kept.rbegin(), kept.rend());

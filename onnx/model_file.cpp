@@ -69,20 +69,20 @@ class ModelReader {
   ModelReader(const std::filesystem::path& path, ReadOptions options)
       : path_(path), file_("import_onnx", path, options), memory_(file_.memory()), options_(options) {}
 
-  ModelFile model() {
+  /// f of all bytes.
+  template <class F>
+  auto read(const F& f) {
     return reading(file_.name(), [&] {
       const auto map = file_.map();
-      return model_of({reinterpret_cast<const char*>(map.get()), static_cast<std::size_t>(file_.size())});
+      return f({reinterpret_cast<const char*>(map.get()), static_cast<std::size_t>(file_.size())});
     });
   }
 
+  ModelFile model() {
+    return read([&](std::string_view bytes) { return model_of(bytes); });
+  }
   FileTensor tensor() {
-    return reading(file_.name(), [&] {
-      const auto map = file_.map();
-      return tensor_of({reinterpret_cast<const char*>(map.get()), static_cast<std::size_t>(file_.size())},
-                       file_.name())
-          .second;
-    });
+    return read([&](std::string_view bytes) { return tensor_of(bytes, file_.name()).second; });
   }
 
  private:
@@ -387,7 +387,6 @@ class ModelReader {
     const auto need = [&](bool holds) {
       check<FileError>(holds, "{}: its numbers are of another type than {}", where, row.name);
     };
-    const auto* from = integers.data();
     if (row.dtype == float32) {
       need(doubles.empty() && integers.empty());
       std::copy(floats.begin(), floats.end(), tensor.data<float>());
@@ -396,27 +395,11 @@ class ModelReader {
       std::copy(doubles.begin(), doubles.end(), tensor.data<double>());
     } else {
       need(floats.empty() && doubles.empty());
-      const auto each = [&]<class T>(T* to) {
-        for (std::size_t i = 0; i < integers.size(); ++i) to[i] = static_cast<T>(from[i]);
-      };
-      if (row.bits == 4) {
-        std::string packed;
-        for (const int64_t pair : integers) packed += static_cast<char>(pair);
-        unpack(packed, row.number == 22, tensor.data<int32_t>(), tensor.numel());
-      } else if (row.dtype == float16 || row.dtype == bfloat16) {
-        for (std::size_t i = 0; i < integers.size(); ++i) {
-          const auto bits = static_cast<uint16_t>(integers[i]);
-          std::memcpy(tensor.raw() + 2 * i, &bits, sizeof bits);
-        }
-      } else if (row.dtype == boolean) {
-        for (std::size_t i = 0; i < integers.size(); ++i) tensor.data<bool>()[i] = integers[i] != 0;
-      } else if (row.dtype == uint8) {
-        each(tensor.data<uint8_t>());
-      } else if (row.dtype == int32) {
-        each(tensor.data<int32_t>());
-      } else {
-        each(tensor.data<int64_t>());
-      }
+      // The lower bytes of each are what a file has as bytes.
+      const auto size = static_cast<std::size_t>(std::max(row.bits / 8, 1));
+      std::string raw;
+      for (const int64_t& number : integers) raw.append(reinterpret_cast<const char*>(&number), size);
+      fill_from_bytes(tensor, row, raw);
     }
   }
 

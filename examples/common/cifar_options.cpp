@@ -9,6 +9,7 @@
 #include <pleat/core/parallel/parallel.h>
 #include <pleat/models/make_classifier.h>
 #include <pleat/train/checkpoint.h>
+#include <pleat/train/progress.h>
 
 namespace {
 
@@ -109,6 +110,10 @@ void add_cifar_options(CLI::App& app, CifarSettings& s) {
   app.add_option("--schedule", s.schedule, "How the learning rate goes")
       ->check(CLI::IsMember(schedules))
       ->capture_default_str();
+  app.add_option("--schedule-epochs", s.schedule_epochs,
+                 "Epochs for which --schedule step is made: it falls after half and after three quarters of "
+                 "them; by default --epochs, and --resume with other --epochs keeps it")
+      ->transform(whole_number(1, most_epochs));
   app.add_option("--momentum", s.momentum, "Momentum of sgd and rmsprop (0.9)")
       ->transform(fraction_below_one());
   app.add_option("--weight-decay", s.weight_decay, "Weight decay; by default 5e-4 for sgd, else 0")
@@ -189,6 +194,8 @@ void check_together(const CifarSettings& s) {
       throw UsageError("--profile " + s.profile + " is where the run leaves its " + name);
   if (s.momentum && s.optimizer != "sgd" && s.optimizer != "rmsprop")
     throw UsageError("--momentum is for sgd and rmsprop, it has no effect on --optimizer " + s.optimizer);
+  if (s.schedule_epochs && s.schedule != "step")
+    throw UsageError("--schedule-epochs is for --schedule step, it has no effect on " + s.schedule);
   if (s.cuda_graph && s.optimizer == "muon")
     throw UsageError("--cuda-graph: muon cannot be in a CUDA graph; use another --optimizer");
 }
@@ -214,16 +221,43 @@ void keep_given_options(const CLI::App& app, CifarSettings& s) {
   }
 }
 
+namespace {
+
+CifarSettings parsed(const std::vector<std::string>& arguments) {
+  CifarSettings settings;
+  CLI::App app;
+  add_cifar_options(app, settings);
+  app.parse(std::vector<std::string>(arguments));
+  keep_given_options(app, settings);
+  return settings;
+}
+
+/// Throws UsageError when a run would go on with a learning rate that is not the one it was begun with.
+void check_rate_goes_on(const CifarSettings& before, const CifarSettings& now, const std::string& folder) {
+  const auto changes = [&](const std::string& option, const std::string& from, const std::string& to) {
+    if (from == to) return;
+    throw UsageError("--resume " + folder + ": --" + option + ' ' + to + " where the run has " + from +
+                     " would change its learning rate (--schedule " + before.schedule +
+                     "); begin a new run with its weights: --start-from " + folder + '/' + now.weights);
+  };
+  changes("schedule", before.schedule, now.schedule);
+  changes("lr", pleat::train::general(before.chosen_lr(), 17), pleat::train::general(now.chosen_lr(), 17));
+  if (now.schedule == "constant") return;
+  changes("accumulate", std::to_string(before.accumulate), std::to_string(now.accumulate));
+  const std::string option = now.schedule == "step" ? "schedule-epochs" : "epochs";
+  changes(option, std::to_string(before.planned_epochs()), std::to_string(now.planned_epochs()));
+}
+
+}  // namespace
+
 CifarSettings resumed_settings(const CLI::App& app, const std::string& folder) {
   const auto latest =
       pleat::train::latest_checkpoint(std::filesystem::path(folder) / CifarSettings::checkpoints);
   if (!latest) throw UsageError("--resume " + folder + ": there is no checkpoint in this folder");
-  CifarSettings settings;
-  CLI::App again;
-  add_cifar_options(again, settings);
-  std::vector<std::string> arguments;  // as CLI11 takes them: the last one first
-  const auto add = [&](const std::string& name, const std::vector<std::string>& values) {
-    for (const std::string& value : values) arguments.insert(arguments.begin(), "--" + name + '=' + value);
+  std::vector<std::string> saved, arguments;  // as CLI11 takes them: the last one first
+  const auto add = [](std::vector<std::string>& to, const std::string& name,
+                      const std::vector<std::string>& values) {
+    for (const std::string& value : values) to.insert(to.begin(), "--" + name + '=' + value);
   };
   std::istringstream stored(latest->metadata.at("options"));
   for (const CLI::ConfigItem& item : CLI::ConfigTOML().from_config(stored)) {
@@ -231,13 +265,19 @@ CifarSettings resumed_settings(const CLI::App& app, const std::string& folder) {
     if (given == nullptr)
       throw UsageError("--resume " + folder + ": its run has an option --" + item.name +
                        ", which there is not any more");
-    if (given->count() == 0) add(item.name, item.inputs);
+    add(saved, item.name, item.inputs);
+    if (given->count() == 0) add(arguments, item.name, item.inputs);
   }
   for (const CLI::Option* option : app.get_options())
     if (option->count() > 0 && option->get_single_name() != "config")
-      add(option->get_single_name(), option->results());
-  again.parse(arguments);
+      add(arguments, option->get_single_name(), option->results());
+  const CifarSettings before = parsed(saved);
+  CifarSettings settings = parsed(arguments);
+  if (settings.schedule == "step" && settings.epochs != before.epochs && !settings.schedule_epochs) {
+    add(arguments, "schedule-epochs", {std::to_string(before.epochs)});
+    settings = parsed(arguments);
+  }
+  check_rate_goes_on(before, settings, folder);
   settings.output = folder;
-  keep_given_options(again, settings);
   return settings;
 }

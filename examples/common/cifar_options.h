@@ -29,8 +29,9 @@ struct CifarSettings {
   std::string optimizer = "adam";
   std::optional<double> lr;  ///< none: a value that suits the optimiser
   std::string schedule = "cosine";
-  std::optional<double> momentum;      ///< of sgd and rmsprop; none: 0.9
-  std::optional<double> weight_decay;  ///< none: a value that suits the optimiser
+  std::optional<int64_t> schedule_epochs;  ///< that --schedule step is made for; none: all
+  std::optional<double> momentum;          ///< of sgd and rmsprop; none: 0.9
+  std::optional<double> weight_decay;      ///< none: a value that suits the optimiser
   double label_smoothing = 0;
   int64_t accumulate = 1;           ///< batches an update
   std::optional<double> clip_grad;  ///< none: gradients are not clipped
@@ -68,6 +69,7 @@ struct CifarSettings {
   static constexpr const char* tensorboard = "tensorboard/";
 
   double chosen_lr() const;
+  int64_t planned_epochs() const { return schedule_epochs.value_or(epochs); }
   double chosen_momentum() const { return momentum.value_or(0.9); }
   double chosen_weight_decay() const { return weight_decay.value_or(optimizer == "sgd" ? 5e-4 : 0); }
   bool augments_by(const std::string& change) const;
@@ -78,7 +80,8 @@ void add_cifar_options(CLI::App& app, CifarSettings& settings);
 /// Puts the options that were given into the settings.
 void keep_given_options(const CLI::App& app, CifarSettings& settings);
 /// The settings of a run that is to resume: those that its newest checkpoint has, but for options that were
-/// given now. Throws UsageError when there is no checkpoint.
+/// given now. Throws UsageError when there is no checkpoint, and for options under which the learning rate
+/// would not go on as it was planned.
 CifarSettings resumed_settings(const CLI::App& app, const std::string& folder);
 
 /// Throws UsageError for options that exclude each other.

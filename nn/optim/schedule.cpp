@@ -192,7 +192,7 @@ void Schedule::load_state_dict(const nn::StateDict& state) {
     check<ValueError>(is_near(lrs[g], saved[g]),
                       "Schedule: its rate at step {} is {}, that of the saved run was {}: it has other "
                       "options, perhaps another number of steps in all; take the same options, or begin a "
-                      "new run with the saved weights",
+                      "new run with the saved weights: load the network's state alone",
                       steps, lrs[g], saved[g]);
   const std::vector<Found> from = saved_rates();
   if (fits(steps, from)) return go_on(steps, base_lrs, from);

@@ -215,7 +215,9 @@ class Schedule {
 
   /// "steps", "base_lr" and "lr", for checkpoints; the factors of others are in the optimiser's state.
   /// Loading sets the rates, too, before or after the optimiser loads its own; throws ValueError with all
-  /// problems, and when this schedule's rate at that step is not "lr": it has other options.
+  /// problems, and when this schedule's rate at that step is not "lr": it has other options. So a run goes on
+  /// for longer than was planned under a rate that has no length (StepLR, MultiStepLR, ExponentialLR ...);
+  /// of one that has, another length is refused, and the same does after its end what it says of itself.
   nn::StateDict state_dict() const;
   void load_state_dict(const nn::StateDict& state);
 

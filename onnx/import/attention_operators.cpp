@@ -1,22 +1,4 @@
-#include <cmath>
-#include <limits>
-
-#include "pleat/core/base/format.h"
-#include "pleat/core/tensor/create.h"
 #include "pleat/onnx/import/operators.h"
-#include "pleat/ops/attention/attention.h"
-#include "pleat/ops/elementwise/arithmetic.h"
-#include "pleat/ops/elementwise/compare.h"
-#include "pleat/ops/elementwise/math.h"
-#include "pleat/ops/elementwise/select.h"
-#include "pleat/ops/index/index.h"
-#include "pleat/ops/matmul/matmul.h"
-#include "pleat/ops/reduce/reduce.h"
-#include "pleat/ops/shape/join.h"
-#include "pleat/ops/shape/pad.h"
-#include "pleat/ops/shape/rearrange.h"
-#include "pleat/ops/shape/shape.h"
-#include "pleat/ops/softmax/softmax.h"
 
 /// Attention and rotary positions.
 

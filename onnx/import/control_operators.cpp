@@ -1,13 +1,5 @@
-#include <algorithm>
-#include <limits>
-
-#include "pleat/core/base/format.h"
-#include "pleat/core/tensor/create.h"
 #include "pleat/onnx/import/operators.h"
 #include "pleat/onnx/import/program.h"
-#include "pleat/ops/shape/join.h"
-#include "pleat/ops/shape/rearrange.h"
-#include "pleat/ops/shape/shape.h"
 
 /// Branches, loops and sequences. They are run as they come: a condition that depends on the network's input
 /// is read.
@@ -41,8 +33,7 @@ NodeResults loop(NodeCall& n) {
     condition = results[0];
     for (std::size_t i = 0; i < states.size(); ++i) states[i] = results[1 + i];
     for (std::size_t i = 0; i < collected.size(); ++i)
-      collected[i].push_back(n.on_host() ? results[1 + states.size() + i].tensor
-                                         : n.operand(results[1 + states.size() + i]));
+      collected[i].push_back(n.operand(results[1 + states.size() + i]));
   }
   for (const std::vector<Tensor>& each : collected) {
     if (each.empty()) n.fail("made no step, and the shape of what it collects is not known");
@@ -80,8 +71,7 @@ NodeResults scan(NodeCall& n) {
     }
     GraphValues results = n.run(body, std::move(inputs));
     for (std::size_t i = 0; i < count; ++i) states[i] = results[i];
-    for (std::size_t i = 0; i < collected.size(); ++i)
-      collected[i].push_back(n.on_host() ? results[count + i].tensor : n.operand(results[count + i]));
+    for (std::size_t i = 0; i < collected.size(); ++i) collected[i].push_back(n.operand(results[count + i]));
   }
   for (std::size_t i = 0; i < collected.size(); ++i) {
     if (collected[i].empty()) n.fail("made no step, and the shape of what it collects is not known");
@@ -142,8 +132,7 @@ NodeResults split_to_sequence(NodeCall& n) {
 
 NodeResults concat_from_sequence(NodeCall& n) {
   std::vector<Tensor> parts;
-  for (const GraphValue& one : sequence(n))
-    parts.push_back(one.on_host && !n.on_host() ? n.operand(one) : one.tensor);
+  for (const GraphValue& one : sequence(n)) parts.push_back(n.operand(one));
   if (parts.empty()) n.fail("the sequence is empty");
   const bool is_new = n.flag("new_axis");
   const int64_t axis = n.axis(n.integer("axis", 0), parts[0].rank() + (is_new ? 1 : 0));

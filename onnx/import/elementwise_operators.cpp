@@ -1,24 +1,9 @@
-#include <cmath>
-#include <limits>
-
-#include "pleat/core/base/format.h"
-#include "pleat/core/random/random.h"
-#include "pleat/core/tensor/create.h"
 #include "pleat/onnx/import/operators.h"
-#include "pleat/ops/elementwise/activation.h"
-#include "pleat/ops/elementwise/arithmetic.h"
-#include "pleat/ops/elementwise/compare.h"
-#include "pleat/ops/elementwise/dropout.h"
-#include "pleat/ops/elementwise/math.h"
-#include "pleat/ops/elementwise/select.h"
-#include "pleat/ops/shape/shape.h"
 
 /// Numbers one by one.
 
 namespace pleat::onnx::imported {
 namespace {
-
-using X = const Tensor&;
 
 /// An operator of two tensors, of which one may be a number.
 template <class F>
@@ -129,27 +114,10 @@ Tensor cast(NodeCall& n, DType dtype) {
 }
 
 /// Integers of fewer bits than Pleat holds them in begin again at their other end.
-Tensor wrapped(const Tensor& x, int64_t type) {
-  const auto within = [&](int bits, bool is_signed) {
-    const int64_t size = int64_t{1} << bits, low = is_signed ? size / 2 : 0;
-    return remainder(x + low, size) - low;
-  };
-  switch (type) {
-    case 3:
-      return within(8, true);
-    case 4:
-      return within(16, false);
-    case 5:
-      return within(16, true);
-    case 12:
-      return within(32, false);
-    case 21:
-      return within(4, false);
-    case 22:
-      return within(4, true);
-    default:
-      return x;
-  }
+Tensor wrapped(X x, int64_t type) {
+  const IntegerRange range = range_of(type);
+  if (range.type != type || type == 2 || type == 6) return x;
+  return remainder(x - range.low, range.high - range.low + 1) + range.low;
 }
 
 NodeResults cast_to(NodeCall& n, int64_t type, DType dtype) {
@@ -220,16 +188,8 @@ Operators elementwise_operators() {
     return {[=](NodeCall& n) -> NodeResults { return f(n.x(), n.number(name, otherwise)); }};
   };
   const std::vector<Slot> first{Slot::operand, Slot::option};
-  return {
-      {"Abs/1", plain([](X x) { return abs(x); })},
-      {"Acos/1", plain([](X x) { return acos(x); })},
-      {"Acosh/1", plain([](X x) { return acosh(x); })},
+  Operators all{
       {"Add/2", binary([](const auto& a, const auto& b) { return add(a, b); })},
-      {"And/2", plain([](X a, X b) { return logical_and(a, b); })},
-      {"Asin/1", plain([](X x) { return asin(x); })},
-      {"Asinh/1", plain([](X x) { return asinh(x); })},
-      {"Atan/1", plain([](X x) { return atan(x); })},
-      {"Atanh/1", plain([](X x) { return atanh(x); })},
       {"Bernoulli/1(dtype seed)", {.compute = bernoulli_of, .depends_on_mode = true}},
       {"BitShift/2(direction)", {bit_shift}},
       {"Cast/1(saturate to)", {[](NodeCall& n) {
@@ -237,68 +197,38 @@ Operators elementwise_operators() {
          return cast_to(n, type, n.dtype_of_number(type));
        }}},
       {"CastLike/2(saturate)", {[](NodeCall& n) { return cast_to(n, n.value(1).type, n.dtype(1)); }}},
-      {"Ceil/1", plain([](X x) { return ceil(x); })},
       {"Celu/1(alpha)", number("alpha", 1, [](X x, Real a) { return celu(x, a); })},
       {"Clip/3(max min)", {clip, first}},
-      {"Cos/1", plain([](X x) { return cos(x); })},
-      {"Cosh/1", plain([](X x) { return cosh(x); })},
       {"Div/2", division()},
       {"Dropout/3(ratio seed)", {dropout_of, first, true}},
       {"Elu/1(alpha)", number("alpha", 1, [](X x, Real a) { return elu(x, a); })},
-      {"Equal/2", plain([](X a, X b) { return equal(a, b); })},
-      {"Erf/1", plain([](X x) { return erf(x); })},
-      {"Exp/1", plain([](X x) { return exp(x); })},
-      {"Floor/1", plain([](X x) { return floor(x); })},
       {"Gelu/1(approximate)", {gelu_of}},
-      {"Greater/2", plain([](X a, X b) { return greater(a, b); })},
-      {"GreaterOrEqual/2", plain([](X a, X b) { return greater_equal(a, b); })},
       {"HardSigmoid/1(alpha beta)", {hard_sigmoid}},
-      {"HardSwish/1", plain([](X x) { return hardswish(x); })},
       {"Identity/1", {[](NodeCall& n) -> NodeResults { return n.value(0); }}},
       {"IsInf/1(detect_negative detect_positive)", {is_infinite}},
-      {"IsNaN/1", plain([](X x) { return isnan(x); })},
       {"LeakyRelu/1(alpha)", number("alpha", 0.01, [](X x, Real a) { return leaky_relu(x, a); })},
-      {"Less/2", plain([](X a, X b) { return less(a, b); })},
-      {"LessOrEqual/2", plain([](X a, X b) { return less_equal(a, b); })},
-      {"Log/1", plain([](X x) { return log(x); })},
       {"Max", folded([](X a, X b) { return maximum(a, b); })},
       {"Mean", {mean_of}},
       {"Min", folded([](X a, X b) { return minimum(a, b); })},
-      {"Mish/1", plain([](X x) { return mish(x); })},
       {"Mod/2(fmod)", {modulo}},
       {"Mul/2", binary([](const auto& a, const auto& b) { return multiply(a, b); })},
-      {"Neg/1", plain([](X x) { return negate(x); })},
-      {"Not/1", plain([](X x) { return logical_not(x); })},
-      {"Or/2", plain([](X a, X b) { return logical_or(a, b); })},
       {"PRelu/2", {prelu_of, {Slot::operand, Slot::parameter}}},
       {"Pow/2", {power}},
       {"RandomNormal/0(dtype mean scale seed shape)", random_operator(true, false)},
       {"RandomNormalLike/1(dtype mean scale seed)", random_operator(true, true)},
       {"RandomUniform/0(dtype high low seed shape)", random_operator(false, false)},
       {"RandomUniformLike/1(dtype high low seed)", random_operator(false, true)},
-      {"Reciprocal/1", plain([](X x) { return reciprocal(x); })},
-      {"Relu/1", plain([](X x) { return relu(x); })},
-      {"Round/1", plain([](X x) { return round(x); })},
       {"Selu/1(alpha gamma)", {selu_of}},
       {"Shrink/1(bias lambd)", {shrink}},
-      {"Sigmoid/1", plain([](X x) { return sigmoid(x); })},
-      {"Sign/1", plain([](X x) { return sign(x); })},
-      {"Sin/1", plain([](X x) { return sin(x); })},
-      {"Sinh/1", plain([](X x) { return sinh(x); })},
       {"Softplus/1", plain(softplus_of)},
-      {"Softsign/1", plain([](X x) { return softsign(x); })},
-      {"Sqrt/1", plain([](X x) { return sqrt(x); })},
       {"Sub/2", binary([](const auto& a, const auto& b) { return subtract(a, b); })},
       {"Sum", folded([](X a, X b) { return a + b; })},
       {"Swish/1(alpha)", {[](NodeCall& n) -> NodeResults {
          const double alpha = n.number("alpha", 1);
          return alpha == 1 ? silu(n.x()) : n.x() * sigmoid(alpha * n.x());
        }}},
-      {"Tan/1", plain([](X x) { return tan(x); })},
-      {"Tanh/1", plain([](X x) { return tanh(x); })},
       {"ThresholdedRelu/1(alpha)", number("alpha", 1, [](X x, Real a) { return threshold(x, a, 0); })},
       {"Where/3", plain([](X c, X a, X b) { return where(c, a, b); })},
-      {"Xor/2", plain([](X a, X b) { return logical_xor(a, b); })},
       {"com.microsoft.BiasGelu/2", plain([](X x, X bias) { return gelu(x + bias); })},
       {"com.microsoft.FastGelu/2", {[](NodeCall& n) -> NodeResults {
          return gelu(n.has(1) ? n.x(0) + n.x(1) : n.x(0), GeluApproximation::tanh);
@@ -307,6 +237,31 @@ Operators elementwise_operators() {
       {"com.microsoft.QuickGelu/1(alpha)",
        {[](NodeCall& n) -> NodeResults { return n.x() * sigmoid(n.number("alpha", 1.702) * n.x()); }}},
   };
+  // Those that are one function without options.
+  using Unary = std::pair<const char*, Tensor (*)(X)>;
+  const std::initializer_list<Unary> unary = {{"Abs/1", abs},           {"Acos/1", acos},
+                                              {"Acosh/1", acosh},       {"Asin/1", asin},
+                                              {"Asinh/1", asinh},       {"Atan/1", atan},
+                                              {"Atanh/1", atanh},       {"Ceil/1", ceil},
+                                              {"Cos/1", cos},           {"Cosh/1", cosh},
+                                              {"Erf/1", erf},           {"Exp/1", exp},
+                                              {"Floor/1", floor},       {"HardSwish/1", hardswish},
+                                              {"IsNaN/1", isnan},       {"Log/1", log},
+                                              {"Mish/1", mish},         {"Neg/1", negate},
+                                              {"Not/1", logical_not},   {"Reciprocal/1", reciprocal},
+                                              {"Relu/1", relu},         {"Round/1", round},
+                                              {"Sigmoid/1", sigmoid},   {"Sign/1", sign},
+                                              {"Sin/1", sin},           {"Sinh/1", sinh},
+                                              {"Softsign/1", softsign}, {"Sqrt/1", sqrt},
+                                              {"Tan/1", tan},           {"Tanh/1", tanh}};
+  for (const auto& [name, f] : unary) all.emplace(name, plain(f));
+  using Binary = std::pair<const char*, Tensor (*)(X, X)>;
+  const std::initializer_list<Binary> binary = {{"And/2", logical_and}, {"Equal/2", equal},
+                                                {"Greater/2", greater}, {"GreaterOrEqual/2", greater_equal},
+                                                {"Less/2", less},       {"LessOrEqual/2", less_equal},
+                                                {"Or/2", logical_or},   {"Xor/2", logical_xor}};
+  for (const auto& [name, f] : binary) all.emplace(name, plain(f));
+  return all;
 }
 
 }  // namespace pleat::onnx::imported

@@ -1,21 +1,4 @@
-#include <algorithm>
-
-#include "pleat/core/base/format.h"
-#include "pleat/core/tensor/copy.h"
-#include "pleat/core/tensor/create.h"
 #include "pleat/onnx/import/operators.h"
-#include "pleat/ops/elementwise/arithmetic.h"
-#include "pleat/ops/elementwise/compare.h"
-#include "pleat/ops/elementwise/select.h"
-#include "pleat/ops/index/index.h"
-#include "pleat/ops/index/scatter.h"
-#include "pleat/ops/index/sort.h"
-#include "pleat/ops/matmul/matmul.h"
-#include "pleat/ops/sample/grid_sample.h"
-#include "pleat/ops/sample/roi_align.h"
-#include "pleat/ops/shape/join.h"
-#include "pleat/ops/shape/rearrange.h"
-#include "pleat/ops/shape/shape.h"
 
 /// Elements by their places.
 
@@ -77,13 +60,12 @@ Tensor gather_nd_of(NodeCall& n) {
 }
 
 std::optional<ScatterReduction> reduction_of(NodeCall& n) {
-  const std::string name = n.text("reduction", "none");
-  if (name == "none") return std::nullopt;
-  if (name == "add") return ScatterReduction::sum;
-  if (name == "mul") return ScatterReduction::prod;
-  if (name == "max") return ScatterReduction::amax;
-  if (name == "min") return ScatterReduction::amin;
-  n.fail("has no reduction '" + name + "'");
+  return n.choice<std::optional<ScatterReduction>>("reduction", "none",
+                                                   {{"none", std::nullopt},
+                                                    {"add", ScatterReduction::sum},
+                                                    {"mul", ScatterReduction::prod},
+                                                    {"max", ScatterReduction::amax},
+                                                    {"min", ScatterReduction::amin}});
 }
 
 Tensor scatter_elements(NodeCall& n) {
@@ -149,21 +131,18 @@ NodeResults topk_of(NodeCall& n) {
 }
 
 Tensor grid_sample_of(NodeCall& n) {
-  const std::string mode = n.text("mode", "linear"), padding = n.text("padding_mode", "zeros");
-  GridSampleOptions options{.align_corners = n.flag("align_corners")};
-  if (mode == "nearest")
-    options.mode = GridMode::nearest;
-  else if (mode == "cubic" || mode == "bicubic")
-    options.mode = GridMode::cubic;
-  else if (mode != "linear" && mode != "bilinear")
-    n.fail("has no mode '" + mode + "'");
-  if (padding == "border")
-    options.padding = GridPadding::border;
-  else if (padding == "reflection")
-    options.padding = GridPadding::reflection;
-  else if (padding != "zeros")
-    n.fail("has no padding_mode '" + padding + "'");
-  return grid_sample(n.x(0), n.x(1), options);
+  return grid_sample(n.x(0), n.x(1),
+                     {.mode = n.choice<GridMode>("mode", "linear",
+                                                 {{"linear", GridMode::linear},
+                                                  {"bilinear", GridMode::linear},
+                                                  {"nearest", GridMode::nearest},
+                                                  {"cubic", GridMode::cubic},
+                                                  {"bicubic", GridMode::cubic}}),
+                      .padding = n.choice<GridPadding>("padding_mode", "zeros",
+                                                       {{"zeros", GridPadding::zeros},
+                                                        {"border", GridPadding::border},
+                                                        {"reflection", GridPadding::reflection}}),
+                      .align_corners = n.flag("align_corners")});
 }
 
 Tensor roi_align_of(NodeCall& n) {

@@ -75,7 +75,7 @@ class Joiner {
     for (const auto& [value, constant] : program.constants) constants_.emplace(value, constant.tensor);
     weights_ = constants_;
     for (const State& state : program.state) weights_.emplace(state.value, state.tensor);
-    count(program.main, 1);
+    for_reads(program.main, [&](int value, bool inside) { readers_[value] += inside ? 2 : 1; });
     for (std::size_t i = 0; i < steps_.size(); ++i)
       for (const int value : steps_[i].outputs) made_by_[value] = i;
   }
@@ -92,14 +92,6 @@ class Joiner {
   }
 
  private:
-  void count(const Block& block, int each) {
-    for (const Step& step : block.steps) {
-      for (const int value : step.inputs) readers_[value] += each;
-      for (const auto& [name, inner] : step.blocks) count(*inner, 2);
-    }
-    for (const int value : block.outputs) readers_[value] += 2;
-  }
-
   static bool is(const Step& step, const char* op) {
     return step.node->op == op && step.node->domain.empty() && step.inputs.size() == (is_unary(op) ? 1U : 2U);
   }

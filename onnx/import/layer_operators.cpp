@@ -1,25 +1,9 @@
-#include <cmath>
-
-#include "pleat/core/base/format.h"
-#include "pleat/core/tensor/create.h"
 #include "pleat/onnx/import/operators.h"
-#include "pleat/ops/conv/conv.h"
-#include "pleat/ops/elementwise/arithmetic.h"
-#include "pleat/ops/elementwise/math.h"
-#include "pleat/ops/matmul/matmul.h"
-#include "pleat/ops/norm/norm.h"
-#include "pleat/ops/pool/pool.h"
-#include "pleat/ops/reduce/reduce.h"
-#include "pleat/ops/sample/deform_conv.h"
-#include "pleat/ops/shape/shape.h"
-#include "pleat/ops/unfold/unfold.h"
 
 /// Products, convolutions and norms.
 
 namespace pleat::onnx::imported {
 namespace {
-
-using Integers = std::vector<int64_t>;
 
 /// alpha A B + beta C.
 Tensor gemm(NodeCall& n) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <initializer_list>
 #include <map>
 #include <memory>
 #include <optional>
@@ -105,6 +106,15 @@ class NodeCall {
   bool flag(std::string_view name, bool otherwise = false) const { return integer(name, otherwise) != 0; }
   double number(std::string_view name, double otherwise) const;
   std::string text(std::string_view name, const char* otherwise) const;
+  /// What an attribute's text stands for.
+  template <class T>
+  T choice(std::string_view name, const char* otherwise,
+           std::initializer_list<std::pair<const char*, T>> known) const {
+    const std::string given = text(name, otherwise);
+    for (const auto& [text, value] : known)
+      if (given == text) return value;
+    fail("has no " + std::string(name) + " '" + given + "'");
+  }
   std::vector<int64_t> integers(std::string_view name, std::vector<int64_t> otherwise = {}) const;
   std::vector<double> numbers(std::string_view name) const;
   std::vector<std::string> texts(std::string_view name) const;

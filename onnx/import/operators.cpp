@@ -1,7 +1,5 @@
 #include "pleat/onnx/import/operators.h"
 
-#include <algorithm>
-
 namespace pleat::onnx::imported {
 namespace {
 
@@ -18,6 +16,14 @@ void add_row(Operators& all, const std::string& row, Operator op) {
 }
 
 }  // namespace
+
+IntegerRange range_of(int64_t type) {
+  constexpr IntegerRange ranges[] = {
+      {2, 0, 255},         {3, -128, 127}, {4, 0, 65535}, {5, -32768, 32767}, {6, -2147483648, 2147483647},
+      {12, 0, 4294967295}, {21, 0, 15},    {22, -8, 7}};
+  const auto* found = std::ranges::find(ranges, type, &IntegerRange::type);
+  return found == std::end(ranges) ? ranges[0] : *found;
+}
 
 const Operators& operators() {
   static const auto& all = *new Operators([] {

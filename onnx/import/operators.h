@@ -1,21 +1,62 @@
 // Private header: not installed.
 #pragma once
 
+#include <algorithm>
+#include <cmath>
 #include <concepts>
 #include <functional>
 #include <initializer_list>
+#include <limits>
 #include <map>
+#include <numeric>
+#include <optional>
 #include <set>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "pleat/autograd/grad_mode.h"
+#include "pleat/core/base/format.h"
+#include "pleat/core/random/random.h"
+#include "pleat/core/tensor/copy.h"
+#include "pleat/core/tensor/create.h"
+#include "pleat/nn/loss.h"
 #include "pleat/onnx/import/node_call.h"
+#include "pleat/ops/attention/attention.h"
+#include "pleat/ops/conv/conv.h"
+#include "pleat/ops/elementwise/activation.h"
+#include "pleat/ops/elementwise/arithmetic.h"
+#include "pleat/ops/elementwise/compare.h"
+#include "pleat/ops/elementwise/dropout.h"
+#include "pleat/ops/elementwise/math.h"
+#include "pleat/ops/elementwise/select.h"
+#include "pleat/ops/index/index.h"
+#include "pleat/ops/index/scatter.h"
+#include "pleat/ops/index/sort.h"
+#include "pleat/ops/interpolate/interpolate.h"
+#include "pleat/ops/matmul/matmul.h"
+#include "pleat/ops/norm/norm.h"
+#include "pleat/ops/pool/pool.h"
+#include "pleat/ops/recurrent/layer.h"
+#include "pleat/ops/reduce/reduce.h"
+#include "pleat/ops/reduce/scan.h"
+#include "pleat/ops/sample/deform_conv.h"
+#include "pleat/ops/sample/grid_sample.h"
+#include "pleat/ops/sample/roi_align.h"
+#include "pleat/ops/shape/join.h"
+#include "pleat/ops/shape/pad.h"
+#include "pleat/ops/shape/rearrange.h"
+#include "pleat/ops/shape/shape.h"
+#include "pleat/ops/softmax/softmax.h"
+#include "pleat/ops/unfold/unfold.h"
 
 /// How each operator of ONNX (https://onnx.ai/onnx/operators) is computed: a row for each in the tables of
-/// *_operators.cpp.
+/// *_operators.cpp, which take the functions of Pleat from here.
 
 namespace pleat::onnx::imported {
+
+using Integers = std::vector<int64_t>;
+using X = const Tensor&;
 
 /// What a node becomes: a value for each of its outputs.
 struct NodeResults : GraphValues {
@@ -51,7 +92,6 @@ const Operators& operators();
 /// An operator of one, two or three tensors without options.
 template <class F>
 Operator plain(F f) {
-  using X = const Tensor&;
   if constexpr (std::invocable<F, X>)
     return {[f](NodeCall& n) -> NodeResults { return f(n.x()); }};
   else if constexpr (std::invocable<F, X, X>)
@@ -72,6 +112,12 @@ Operators resize_operators();
 Operators recurrent_operators();
 Operators control_operators();
 Operators quantized_operators();
+
+/// The integers of a type, by ONNX's number; those of uint8 where it is no type of integers.
+struct IntegerRange {
+  int64_t type, low, high;
+};
+IntegerRange range_of(int64_t type);
 
 /// A convolution by the node's strides, pads, dilations and groups.
 Tensor convolution(NodeCall& n, const Tensor& x, const Tensor& weight, const Tensor& bias);

@@ -1,28 +1,23 @@
-#include <algorithm>
-#include <limits>
-#include <numeric>
-
-#include "pleat/core/base/format.h"
-#include "pleat/core/tensor/create.h"
 #include "pleat/onnx/import/operators.h"
-#include "pleat/ops/elementwise/arithmetic.h"
-#include "pleat/ops/elementwise/math.h"
-#include "pleat/ops/index/index.h"
-#include "pleat/ops/pool/pool.h"
-#include "pleat/ops/reduce/reduce.h"
-#include "pleat/ops/shape/pad.h"
-#include "pleat/ops/shape/shape.h"
 
 namespace pleat::onnx::imported {
 namespace {
 
-using Integers = std::vector<int64_t>;
+using Sides = std::vector<std::pair<int64_t, int64_t>>;
+
+/// The widths of pad, which begin with the last dimension.
+IntegerList widths_of(const Sides& sides) {
+  Integers widths;
+  for (auto side = sides.rbegin(); side != sides.rend(); ++side)
+    widths.insert(widths.end(), {side->first, side->second});
+  return IntegerList(widths);
+}
 
 /// What pools have in common.
 struct Window {
   Tensor x;
   Integers kernel, stride, dilation;
-  std::vector<std::pair<int64_t, int64_t>> sides;
+  Sides sides;
   bool ceil_mode;
   bool padded = false;  ///< `x` has the padding in it, since it is wider than a pool's may be
 };
@@ -43,26 +38,24 @@ Window window_of(NodeCall& n, double fill) {
     const int64_t reach = (w.kernel[d] - 1) * w.dilation[d] + 1;
     w.padded = w.padded || 2 * std::max(w.sides[d].first, w.sides[d].second) > reach;
   }
-  if (w.padded) {
-    Integers widths;
-    for (auto side = w.sides.rbegin(); side != w.sides.rend(); ++side) {
-      widths.push_back(side->first);
-      widths.push_back(side->second);
-    }
-    w.x = pad(w.x, IntegerList(widths), {.value = fill});
-  }
+  if (w.padded) w.x = pad(w.x, widths_of(w.sides), {.value = fill});
   return w;
+}
+
+template <class Options>
+Options options_of(const Window& w, Options options) {
+  options.stride = w.stride;
+  options.padding = w.padded ? Padding(0) : Padding(w.sides);
+  options.dilation = w.dilation;
+  options.ceil_mode = w.ceil_mode;
+  return options;
 }
 
 NodeResults max_pool_of(NodeCall& n) {
   const DType dtype = n.dtype();
   Window w = window_of(n, -std::numeric_limits<double>::infinity());
   const Tensor x = is_floating(dtype) ? w.x : w.x.to(float32);
-  const MaxPoolOptions options{.kernel_size = w.kernel,
-                               .stride = w.stride,
-                               .padding = w.padded ? Padding(0) : Padding(w.sides),
-                               .dilation = w.dilation,
-                               .ceil_mode = w.ceil_mode};
+  const MaxPoolOptions options = options_of(w, MaxPoolOptions{.kernel_size = w.kernel});
   if (!n.wants(1)) return max_pool(x, options).to(dtype);
   if (w.padded) n.fail("indices with so much padding are not computed");
   auto [values, indices] = max_pool_with_indices(x, options);
@@ -82,29 +75,17 @@ NodeResults max_pool_of(NodeCall& n) {
 Tensor avg_pool_of(NodeCall& n) {
   const Window w = window_of(n, 0);
   const bool count_pad = n.flag("count_include_pad");
-  const AvgPoolOptions options{.kernel_size = w.kernel,
-                               .stride = w.stride,
-                               .padding = w.padded ? Padding(0) : Padding(w.sides),
-                               .dilation = w.dilation,
-                               .ceil_mode = w.ceil_mode,
-                               .count_include_pad = count_pad};
+  const auto options = options_of(w, AvgPoolOptions{.kernel_size = w.kernel, .count_include_pad = count_pad});
   if (!w.padded || count_pad) return avg_pool(w.x, options);
   // The share of each window that is no padding.
   const Tensor inside = ones_like(n.x(0));
-  Integers widths;
-  for (auto side = w.sides.rbegin(); side != w.sides.rend(); ++side)
-    widths.insert(widths.end(), {side->first, side->second});
-  return avg_pool(w.x, options) / maximum(avg_pool(pad(inside, IntegerList(widths)), options), 1e-12);
+  return avg_pool(w.x, options) / maximum(avg_pool(pad(inside, widths_of(w.sides)), options), 1e-12);
 }
 
 Tensor lp_pool_of(NodeCall& n) {
   const Window w = window_of(n, 0);
-  return lp_pool(abs(w.x), {.norm_type = static_cast<double>(n.integer("p", 2)),
-                            .kernel_size = w.kernel,
-                            .stride = w.stride,
-                            .padding = w.padded ? Padding(0) : Padding(w.sides),
-                            .dilation = w.dilation,
-                            .ceil_mode = w.ceil_mode});
+  const auto p = static_cast<double>(n.integer("p", 2));
+  return lp_pool(abs(w.x), options_of(w, LpPoolOptions{.norm_type = p, .kernel_size = w.kernel}));
 }
 
 Dims all_spatial(const Tensor& x) {
@@ -145,14 +126,10 @@ Tensor max_unpool_of(NodeCall& n) {
   const Tensor rows = reshape(x, {x.size(0), x.size(1), -1});
   const Tensor zero = zeros({x.size(0), x.size(1), plane}, {.dtype = x.dtype(), .device = x.device()});
   const Tensor flat = scatter(zero, 2, reshape(in_plane, Sizes(rows.shape())), rows);
-  Tensor y = reshape(flat, Sizes([&] {
-                       Shape shape{x.size(0), x.size(1)};
-                       shape.insert(shape.end(), natural.begin(), natural.end());
-                       return shape;
-                     }()));
-  Integers widths;
-  for (std::size_t d = size.size(); d-- > 0;) widths.insert(widths.end(), {0, size[d] - natural[d]});
-  return size == natural ? y : pad(y, IntegerList(widths));
+  const Tensor y = unflatten(flat, 2, Sizes(natural));
+  Sides more;
+  for (std::size_t d = 0; d < dims; ++d) more.emplace_back(0, size[d] - natural[d]);
+  return size == natural ? y : pad(y, widths_of(more));
 }
 
 }  // namespace

@@ -572,14 +572,6 @@ auto naming(const Step& step, const F& f) {
   }
 }
 
-void add_reads(const Block& block, std::vector<int>& reads) {
-  for (const Step& step : block.steps) {
-    reads.insert(reads.end(), step.inputs.begin(), step.inputs.end());
-    for (const auto& [name, inner] : step.blocks) add_reads(*inner, reads);
-  }
-  reads.insert(reads.end(), block.outputs.begin(), block.outputs.end());
-}
-
 }  // namespace
 
 Program make_program(ModelFile file, const std::string& name, int64_t memory_limit) {
@@ -590,7 +582,8 @@ void find_last_uses(Block& block) {
   std::set<int> seen(block.outputs.begin(), block.outputs.end());
   for (auto step = block.steps.rbegin(); step != block.steps.rend(); ++step) {
     std::vector<int> reads = step->inputs;
-    for (const auto& [name, inner] : step->blocks) add_reads(*inner, reads);
+    for (const auto& [name, inner] : step->blocks)
+      for_reads(*inner, [&](int value, bool) { reads.push_back(value); });
     // A result that nobody reads goes at once.
     reads.insert(reads.end(), step->outputs.begin(), step->outputs.end());
     step->last_uses.clear();

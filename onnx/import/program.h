@@ -58,6 +58,17 @@ struct Program {
 /// all operators that are not known, with their nodes.
 Program make_program(ModelFile file, const std::string& name, int64_t memory_limit);
 
+/// Calls f(value, inside) for what steps read and the block gives; `inside` for the latter, and in blocks of
+/// its steps.
+template <class F>
+void for_reads(const Block& block, const F& f, bool inside = false) {
+  for (const Step& step : block.steps) {
+    for (const int value : step.inputs) f(value, inside);
+    for (const auto& [name, inner] : step.blocks) for_reads(*inner, f, true);
+  }
+  for (const int value : block.outputs) f(value, true);
+}
+
 /// Makes one step of several nodes that are one function of Pleat.
 void join_steps(Program& program);
 

@@ -1,49 +1,10 @@
-#include <algorithm>
-
-#include "pleat/autograd/grad_mode.h"
-#include "pleat/core/base/format.h"
-#include "pleat/core/tensor/create.h"
 #include "pleat/onnx/import/operators.h"
-#include "pleat/ops/elementwise/activation.h"
-#include "pleat/ops/elementwise/arithmetic.h"
-#include "pleat/ops/elementwise/math.h"
-#include "pleat/ops/matmul/matmul.h"
-#include "pleat/ops/reduce/reduce.h"
-#include "pleat/ops/shape/join.h"
-#include "pleat/ops/shape/rearrange.h"
-#include "pleat/ops/shape/shape.h"
-#include "pleat/ops/softmax/softmax.h"
 
 /// Quantised graphs, computed in floating numbers: integers of 4 and 8 bits are the numbers that they stand
 /// for, rounded where the graph rounds.
 
 namespace pleat::onnx::imported {
 namespace {
-
-struct Range {
-  int64_t type;  ///< ONNX's number
-  double low, high;
-};
-
-/// The integers of a type by its number; uint8 where it is none of them.
-Range range_of(int64_t type) {
-  switch (type) {
-    case 3:
-      return {type, -128, 127};
-    case 4:
-      return {type, 0, 65535};
-    case 5:
-      return {type, -32768, 32767};
-    case 6:
-      return {type, -2147483648.0, 2147483647.0};
-    case 21:
-      return {type, 0, 15};
-    case 22:
-      return {type, -8, 7};
-    default:
-      return {2, 0, 255};
-  }
-}
 
 /// A scale or zero point in the shape that goes with x: one number, one for each place along the axis, or one
 /// for each block of places.
@@ -77,7 +38,7 @@ Tensor dequantized(NodeCall& n, std::size_t i, int64_t axis) {
 /// al., "Quantization and training of neural networks for efficient integer-arithmetic-only inference",
 /// 2018), so that what is quantised can be trained.
 GraphValue quantized(NodeCall& n, const Tensor& x, const Tensor& scale, const Tensor& zero,
-                     const Range& range, int64_t axis = 1) {
+                     const IntegerRange& range, int64_t axis = 1) {
   Tensor y = x / beside(n, scale, x, axis).to(x.dtype());
   const auto moved = [&](const Tensor& t) {
     return zero.defined() ? t + beside(n, zero, x, axis).to(x.dtype()) : t;
@@ -101,7 +62,7 @@ int64_t type_of(const NodeCall& n, std::size_t i) {
 }
 
 NodeResults quantize_linear(NodeCall& n) {
-  const Range range = range_of(n.has(2) ? type_of(n, 2) : n.integer("output_dtype", 2));
+  const IntegerRange range = range_of(n.has(2) ? type_of(n, 2) : n.integer("output_dtype", 2));
   return quantized(n, n.x(0).to(n.dtype(1)), n.x(1), n.x_or_none(2), range, n.integer("axis", 1));
 }
 

@@ -1,19 +1,4 @@
-#include <algorithm>
-#include <functional>
-
-#include "pleat/core/base/format.h"
-#include "pleat/core/tensor/create.h"
 #include "pleat/onnx/import/operators.h"
-#include "pleat/ops/elementwise/activation.h"
-#include "pleat/ops/elementwise/arithmetic.h"
-#include "pleat/ops/elementwise/compare.h"
-#include "pleat/ops/elementwise/math.h"
-#include "pleat/ops/elementwise/select.h"
-#include "pleat/ops/matmul/matmul.h"
-#include "pleat/ops/recurrent/layer.h"
-#include "pleat/ops/shape/join.h"
-#include "pleat/ops/shape/rearrange.h"
-#include "pleat/ops/shape/shape.h"
 
 /// LSTM, GRU and RNN. ONNX orders gates i o f c and z r h, Pleat i f g o and r z n; peepholes, other
 /// activations, clips and a GRU that resets before its product are computed step by step.

@@ -1,50 +1,25 @@
-#include <limits>
-
-#include "pleat/core/base/format.h"
-#include "pleat/core/tensor/create.h"
-#include "pleat/nn/loss.h"
 #include "pleat/onnx/import/operators.h"
-#include "pleat/ops/elementwise/arithmetic.h"
-#include "pleat/ops/elementwise/math.h"
-#include "pleat/ops/index/index.h"
-#include "pleat/ops/reduce/reduce.h"
-#include "pleat/ops/reduce/scan.h"
-#include "pleat/ops/shape/rearrange.h"
-#include "pleat/ops/shape/shape.h"
-#include "pleat/ops/softmax/softmax.h"
 
 /// Sums and what is like them, along dimensions.
 
 namespace pleat::onnx::imported {
 namespace {
 
-using X = const Tensor&;
-
-/// A reduction of the dimensions that a node names; of all where it names none.
-template <class F>
-Operator reduction(F f) {
-  return {[f](NodeCall& n) -> NodeResults {
+/// A reduction of the dimensions that a node names; of all where it names none. Over no dimension it is
+/// `alone` of each element.
+template <class F, class G>
+Operator reduction(F f, G alone) {
+  return {[f, alone](NodeCall& n) -> NodeResults {
             const auto axes = n.option(1, "axes");
-            const bool keep = n.flag("keepdims", true);
-            if ((!axes || axes->empty()) && n.flag("noop_with_empty_axes"))
-              return f(n.x(), Dims(), keep, true);
             const Tensor& x = n.x();
-            if (x.rank() == 0) return f(view(x, {1}), Dims{0}, false, false);
-            std::vector<int64_t> dims;
-            for (const int64_t axis : axes.value_or(std::vector<int64_t>()))
-              dims.push_back(n.axis(axis, x.rank()));
-            const Tensor y = f(x, Dims(dims), keep, false);
+            if ((!axes || axes->empty()) && n.flag("noop_with_empty_axes")) return alone(x);
+            if (x.rank() == 0) return f(view(x, {1}), Dims{0}, false);
+            Integers dims;
+            for (const int64_t axis : axes.value_or(Integers())) dims.push_back(n.axis(axis, x.rank()));
+            const Tensor y = f(x, Dims(dims), n.flag("keepdims", true));
             return y.dtype() == x.dtype() ? y : y.to(x.dtype());
           },
           {Slot::operand, Slot::option}};
-}
-
-/// One of a function of Pleat; over no dimension it is `alone` of each element.
-template <class F, class G>
-Operator reduction(F f, G alone) {
-  return reduction([f, alone](X x, const Dims& dims, bool keep, bool none) -> Tensor {
-    return none ? alone(x) : f(x, dims, keep);
-  });
 }
 
 Tensor same(X x) { return x; }
@@ -56,6 +31,11 @@ Tensor extreme(X x, const Dims& dims, bool keep) {
   const double infinity = std::numeric_limits<double>::infinity();
   const Tensor none = sum(x.to(float32), dims, keep);
   return full_like(none, largest ? -infinity : infinity).to(x.dtype());
+}
+
+Tensor l2_norm(X x, const Dims& dims, bool keep) {
+  if (is_floating(x.dtype())) return norm(x, dims, {.keepdim = keep});
+  return sqrt(sum(square(x), dims, keep).to(float64));
 }
 
 template <bool largest>
@@ -106,11 +86,8 @@ Tensor mean_variance_normalization(NodeCall& n) {
 }
 
 Reduction reduction_of(NodeCall& n) {
-  const std::string name = n.text("reduction", "mean");
-  if (name == "mean") return Reduction::mean;
-  if (name == "sum") return Reduction::sum;
-  if (name == "none") return Reduction::none;
-  n.fail("has no reduction '" + name + "'");
+  return n.choice<Reduction>("reduction", "mean",
+                             {{"mean", Reduction::mean}, {"sum", Reduction::sum}, {"none", Reduction::none}});
 }
 
 NodeResults cross_entropy_of(NodeCall& n) {
@@ -132,8 +109,7 @@ Tensor nll_loss_of(NodeCall& n) {
 }  // namespace
 
 Operators reduce_operators() {
-  const auto absolute = [](X x) { return abs(x); };
-  return {
+  Operators all{
       {"ArgMax/1(axis keepdims select_last_index)", {index_of_extreme<true>}},
       {"ArgMin/1(axis keepdims select_last_index)", {index_of_extreme<false>}},
       {"CumProd/2(exclusive reverse)",
@@ -145,34 +121,34 @@ Operators reduce_operators() {
       {"LpNormalization/1(axis p)", {lp_normalization}},
       {"MeanVarianceNormalization/1(axes)", {mean_variance_normalization}},
       {"NegativeLogLikelihoodLoss/3(ignore_index reduction)", {nll_loss_of}},
-      {"ReduceL1/2(axes keepdims noop_with_empty_axes)",
-       reduction([](X x, const Dims& dims, bool keep) { return sum(abs(x), dims, keep); }, absolute)},
-      {"ReduceL2/2(axes keepdims noop_with_empty_axes)",
-       reduction(
-           [](X x, const Dims& dims, bool keep) {
-             return is_floating(x.dtype()) ? norm(x, dims, {.keepdim = keep})
-                                           : sqrt(sum(square(x), dims, keep).to(float64));
-           },
-           absolute)},
-      {"ReduceLogSum/2(axes keepdims noop_with_empty_axes)",
-       reduction([](X x, const Dims& dims, bool keep) { return log(sum(x, dims, keep)); },
-                 [](X x) { return log(x); })},
-      {"ReduceLogSumExp/2(axes keepdims noop_with_empty_axes)",
-       reduction([](X x, const Dims& dims, bool keep) { return logsumexp(x, dims, keep); }, same)},
-      {"ReduceMax/2(axes keepdims noop_with_empty_axes)", reduction(extreme<true>, same)},
-      {"ReduceMean/2(axes keepdims noop_with_empty_axes)",
-       reduction([](X x, const Dims& dims, bool keep) { return mean(x, dims, keep); }, same)},
-      {"ReduceMin/2(axes keepdims noop_with_empty_axes)", reduction(extreme<false>, same)},
-      {"ReduceProd/2(axes keepdims noop_with_empty_axes)",
-       reduction([](X x, const Dims& dims, bool keep) { return prod(x, dims, keep); }, same)},
-      {"ReduceSum/2(axes keepdims noop_with_empty_axes)",
-       reduction([](X x, const Dims& dims, bool keep) { return sum(x, dims, keep); }, same)},
-      {"ReduceSumSquare/2(axes keepdims noop_with_empty_axes)",
-       reduction([](X x, const Dims& dims, bool keep) { return sum(square(x), dims, keep); },
-                 [](X x) { return square(x); })},
       {"Softmax/1(axis)", softmax_like([](X x, int64_t axis) { return softmax(x, axis); })},
       {"SoftmaxCrossEntropyLoss/3(ignore_index reduction)", {cross_entropy_of}},
   };
+  const auto add = [&](const std::string& name, auto f, auto alone) {
+    all.emplace(name + "/2(axes keepdims noop_with_empty_axes)", reduction(f, alone));
+  };
+  using D = const Dims&;
+  const auto absolute = [](X x) { return abs(x); };
+  add(
+      "ReduceL1", [](X x, D dims, bool keep) { return sum(abs(x), dims, keep); }, absolute);
+  add("ReduceL2", l2_norm, absolute);
+  add(
+      "ReduceLogSum", [](X x, D dims, bool keep) { return log(sum(x, dims, keep)); },
+      [](X x) { return log(x); });
+  add(
+      "ReduceLogSumExp", [](X x, D dims, bool keep) { return logsumexp(x, dims, keep); }, same);
+  add("ReduceMax", extreme<true>, same);
+  add(
+      "ReduceMean", [](X x, D dims, bool keep) { return mean(x, dims, keep); }, same);
+  add("ReduceMin", extreme<false>, same);
+  add(
+      "ReduceProd", [](X x, D dims, bool keep) { return prod(x, dims, keep); }, same);
+  add(
+      "ReduceSum", [](X x, D dims, bool keep) { return sum(x, dims, keep); }, same);
+  add(
+      "ReduceSumSquare", [](X x, D dims, bool keep) { return sum(square(x), dims, keep); },
+      [](X x) { return square(x); });
+  return all;
 }
 
 }  // namespace pleat::onnx::imported

@@ -1,13 +1,4 @@
-#include <algorithm>
-#include <cmath>
-
-#include "pleat/core/base/format.h"
-#include "pleat/core/tensor/create.h"
 #include "pleat/onnx/import/operators.h"
-#include "pleat/ops/index/index.h"
-#include "pleat/ops/interpolate/interpolate.h"
-#include "pleat/ops/matmul/matmul.h"
-#include "pleat/ops/shape/shape.h"
 
 /// Resize, of which ONNX has many ways to say where a pixel of the result lies in the input
 /// (https://onnx.ai/onnx/operators/onnx__Resize.html). What `interpolate` has goes there. The others are a

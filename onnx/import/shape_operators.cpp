@@ -1,27 +1,19 @@
-#include <algorithm>
-#include <numeric>
-
-#include "pleat/core/base/format.h"
-#include "pleat/core/tensor/copy.h"
-#include "pleat/core/tensor/create.h"
 #include "pleat/onnx/import/operators.h"
 #include "pleat/onnx/model_file.h"
-#include "pleat/ops/elementwise/arithmetic.h"
-#include "pleat/ops/elementwise/compare.h"
-#include "pleat/ops/elementwise/select.h"
-#include "pleat/ops/shape/join.h"
-#include "pleat/ops/shape/pad.h"
-#include "pleat/ops/shape/rearrange.h"
-#include "pleat/ops/shape/shape.h"
 
 /// Shapes, and elements arranged anew.
 
 namespace pleat::onnx::imported {
 namespace {
 
-using Integers = std::vector<int64_t>;
-
 std::size_t at(int64_t i) { return static_cast<std::size_t>(i); }
+
+/// 0, 1 ... count - 1.
+Integers first_axes(std::size_t count) {
+  Integers axes(count);
+  std::iota(axes.begin(), axes.end(), 0);
+  return axes;
+}
 
 NodeResults shape_of(NodeCall& n) {
   const Tensor& x = n.value(0).tensor;
@@ -84,8 +76,8 @@ Tensor unsqueezed(NodeCall& n) {
 }
 
 Tensor transposed(NodeCall& n) {
-  Integers order(at(n.rank()));
-  std::iota(order.rbegin(), order.rend(), 0);
+  Integers order = first_axes(at(n.rank()));
+  std::ranges::reverse(order);
   return permute(n.x(), Dims(n.integers("perm", order)));
 }
 
@@ -142,9 +134,7 @@ Tensor slice_of(NodeCall& n) {
   Tensor y = n.x();
   const auto starts = n.option(1, "starts").value_or(Integers()),
              ends = n.option(2, "ends").value_or(Integers());
-  Integers axes(starts.size());
-  std::iota(axes.begin(), axes.end(), 0);
-  if (const auto given = n.option(3, "axes")) axes = *given;
+  const Integers axes = n.option(3, "axes").value_or(first_axes(starts.size()));
   Integers steps(starts.size(), 1);
   if (n.has(4)) steps = n.integers(4);
   if (ends.size() != starts.size() || axes.size() != starts.size() || steps.size() != starts.size())
@@ -162,9 +152,7 @@ Tensor tiled(NodeCall& n) { return repeat(n.x(), Sizes(n.integers(1))); }
 Tensor padded(NodeCall& n) {
   const Tensor& x = n.x();
   const Integers pads = n.option(1, n.opset() < 2 ? "paddings" : "pads").value_or(Integers());
-  Integers axes(at(x.rank()));
-  std::iota(axes.begin(), axes.end(), 0);
-  if (n.has(3)) axes = n.integers(3);
+  const Integers axes = n.has(3) ? n.integers(3) : first_axes(at(x.rank()));
   if (pads.size() != 2 * axes.size())
     n.fail(fmt::format("needs {} pads, got {}", 2 * axes.size(), pads.size()));
   Integers widths(at(2 * x.rank()), 0);
@@ -176,17 +164,12 @@ Tensor padded(NodeCall& n) {
   while (widths.size() >= 2 && widths.back() == 0 && widths[widths.size() - 2] == 0)
     widths.resize(widths.size() - 2);
   if (widths.empty()) return x;
-  const std::string mode = n.text("mode", "constant");
-  PadOptions options;
-  if (mode == "reflect")
-    options.mode = PadMode::reflect;
-  else if (mode == "edge")
-    options.mode = PadMode::replicate;
-  else if (mode == "wrap")
-    options.mode = PadMode::circular;
-  else if (mode != "constant")
-    n.fail("has no mode '" + mode + "'");
-  if (mode == "constant") {
+  PadOptions options{.mode = n.choice<PadMode>("mode", "constant",
+                                               {{"constant", PadMode::constant},
+                                                {"reflect", PadMode::reflect},
+                                                {"edge", PadMode::replicate},
+                                                {"wrap", PadMode::circular}})};
+  if (options.mode == PadMode::constant) {
     if (!n.has(2))
       options.value = n.opset() < 11 ? n.number("value", 0) : 0;
     else if (is_floating(x.dtype()))
@@ -276,9 +259,7 @@ Tensor eye_like(NodeCall& n) {
 Tensor center_crop_pad(NodeCall& n) {
   Tensor y = n.x();
   const Integers sizes = n.integers(1);
-  Integers axes(sizes.size());
-  std::iota(axes.begin(), axes.end(), 0);
-  if (n.has("axes")) axes = n.integers("axes");
+  const Integers axes = n.integers("axes", first_axes(sizes.size()));
   for (std::size_t i = 0; i < sizes.size(); ++i) {
     const int64_t dim = n.axis(axes.at(i), y.rank()), size = y.size(dim);
     if (sizes[i] <= size) {

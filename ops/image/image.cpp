@@ -125,14 +125,15 @@ Tensor map_images(const Tensor& images, std::span<const ImageMap> maps, const Im
                          {.dtype = x.dtype(), .device = x.device()});
   with_pixels("map_images", x, [&]<class T>(Type<T>) {
     if constexpr (with_cuda)
-      if (x.device().is_cuda()) return map_images_cuda(x, maps, options.repeat_edge, y);
+      if (x.device().is_cuda()) return map_images_cuda(x, maps, options, y);
     T* to = y.data<T>();
     for (int64_t i = 0; i < p.images; ++i)
       for (int64_t c = 0; c < p.channels; ++c)
         for (int64_t h = 0; h < options.height; ++h)
           for (int64_t w = 0; w < options.width; ++w)
-            *to++ = mapped_pixel(x.data<T>() + i * p.image() + c * p.plane(), p.height, p.width,
-                                 maps[static_cast<std::size_t>(i)], h, w, options.repeat_edge);
+            *to++ =
+                mapped_pixel(x.data<T>() + i * p.image() + c * p.plane(), p.height, p.width,
+                             maps[static_cast<std::size_t>(i)], h, w, options.repeat_edge, options.nearest);
   });
   return y;
 }

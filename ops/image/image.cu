@@ -59,14 +59,14 @@ struct MappedPixel {
   Batch result;
   int64_t height, width;  ///< of the images
   const ImageMap* maps;
-  bool repeat_edge;
+  bool repeat_edge, nearest;
   const T* x;
   T* y;
 
   PLEAT_HOST_DEVICE void operator()(int64_t i) const {
     const Pixel p = result.pixel(i);
     const T* plane = x + (p.image * result.channels.divisor() + p.channel) * height * width;
-    y[i] = mapped_pixel(plane, height, width, maps[p.image], p.row, p.column, repeat_edge);
+    y[i] = mapped_pixel(plane, height, width, maps[p.image], p.row, p.column, repeat_edge, nearest);
   }
 };
 
@@ -160,12 +160,13 @@ void shift_images_cuda(const Tensor& x, std::span<const ImageShift> shifts, bool
   });
 }
 
-void map_images_cuda(const Tensor& x, std::span<const ImageMap> maps, bool repeat_edge, const Tensor& y) {
+void map_images_cuda(const Tensor& x, std::span<const ImageMap> maps, const ImageMapOptions& options,
+                     const Tensor& y) {
   const HostArray<ImageMap> table(maps, x.device());
   with_pixels(x.dtype(), [&]<class T>(Type<T>) {
-    launch_indices(
-        "map_images", x.device(), y.numel(),
-        MappedPixel<T>{Batch(y), x.size(2), x.size(3), table.data(), repeat_edge, x.data<T>(), y.data<T>()});
+    launch_indices("map_images", x.device(), y.numel(),
+                   MappedPixel<T>{Batch(y), x.size(2), x.size(3), table.data(), options.repeat_edge,
+                                  options.nearest, x.data<T>(), y.data<T>()});
   });
 }
 

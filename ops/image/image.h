@@ -34,10 +34,11 @@ struct ImageMap {
 struct ImageMapOptions {
   int64_t height, width;     ///< of the result
   bool repeat_edge = false;  ///< what lies outside is the nearest pixel, else 0
+  bool nearest = false;      ///< a pixel is the nearest one, not a mean of four
 };
 
-/// [B, C, height, width], bilinear; bytes are rounded. Throws ValueError for numbers that are not finite and
-/// for sizes that no tensor has.
+/// [B, C, height, width], bilinear or nearest; bytes are rounded. Throws ValueError for numbers that are not
+/// finite and for sizes that no tensor has.
 Tensor map_images(const Tensor& x, std::span<const ImageMap> maps, const ImageMapOptions& options);
 
 /// Rows top ... bottom-1 and columns left ... right-1; what lies outside of an image counts for nothing.

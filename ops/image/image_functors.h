@@ -20,9 +20,10 @@ PLEAT_HOST_DEVICE inline int64_t moved_from(int64_t i, int64_t size, bool reflec
 /// What pixel (h, w) of a result shows of a plane.
 template <class T>
 PLEAT_HOST_DEVICE inline T mapped_pixel(const T* plane, int64_t height, int64_t width, const ImageMap& map,
-                                        int64_t h, int64_t w, bool repeat_edge) {
+                                        int64_t h, int64_t w, bool repeat_edge, bool nearest) {
   // Two pixels beyond the image are as far as any place can matter.
-  const auto limited = [repeat_edge](float place, int64_t size) {
+  const auto limited = [repeat_edge, nearest](float place, int64_t size) {
+    if (nearest) place = std::floor(place + 0.5F);
     const float low = repeat_edge ? 0.0F : -2.0F;
     const float high = static_cast<float>(size) + (repeat_edge ? -1.0F : 1.0F);
     return place < low ? low : place > high ? high : place;

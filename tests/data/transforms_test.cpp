@@ -4,10 +4,14 @@
 #include <cmath>
 #include <numeric>
 
+#include "pleat/autograd/functions.h"
 #include "pleat/core/base/error.h"
 #include "pleat/core/random/random.h"
 #include "pleat/core/tensor/create.h"
 #include "pleat/ops/elementwise/arithmetic.h"
+#include "pleat/ops/elementwise/compare.h"
+#include "pleat/ops/reduce/reduce.h"
+#include "pleat/ops/shape/shape.h"
 #include "pleat/tests/catch.h"
 #include "pleat/tests/gpu.h"
 #include "pleat/tests/relative_error.h"
@@ -245,6 +249,85 @@ TEST_CASE("random_erasing sets boxes to 0, in about half of the images", "[data]
   CHECK(std::abs(erased - n / 2) < 50);
   CHECK(transformed(random_erasing({.p = 0}), ones({9, 1, 8, 8})).inputs.to_vector() ==
         std::vector<float>(576, 1));
+}
+
+TEST_CASE("masks and boxes go where their pictures go", "[data]") {
+  constexpr int64_t count = 24, height = 12, width = 10;
+  const Tensor pictures = zeros({count, 1, height, width});
+  fill_(narrow(narrow(pictures, 2, 2, 4), 3, 3, 5), 1);
+  std::vector<float> boxes;
+  for (int64_t i = 0; i < count; ++i)
+    for (const int64_t number : {i, int64_t{3}, int64_t{2}, int64_t{8}, int64_t{6}})
+      boxes.push_back(static_cast<float>(number));
+  struct Case {
+    Transform transform;
+    double tolerance;  ///< pixels between a box and the pixels in it
+  };
+  for (const auto& [transform, tolerance] :
+       std::vector<Case>{{random_horizontal_flip(), 0},
+                         {random_vertical_flip(), 0},
+                         {random_crop({.padding = 7}), 0},
+                         {random_resized_crop({.size = {20, 30}, .area = {0.2, 1}}), 1.5},
+                         {random_affine({.degrees = 0, .translate = 0.5, .scale = {1.5, 2}}), 1.5},
+                         {random_rotation(40), 1.5}}) {
+    CAPTURE(tolerance);
+    Batch batch{pictures.clone(), squeeze(pictures, 1).to(int64)};
+    batch.extras["boxes"] = from_vector(boxes, {count, 5});
+    batch.extras["labels"] = arange(count);
+    std::vector<int64_t> indices(count);
+    std::iota(indices.begin(), indices.end(), int64_t{0});
+    apply(std::span(&transform, 1), batch, 3, 0, indices);
+    const int64_t rows = batch.inputs.size(2), columns = batch.inputs.size(3);
+    REQUIRE(batch.targets.shape() == Shape{count, rows, columns});
+    CHECK(batch.targets.dtype() == int64);
+    const auto pixel = batch.inputs.to_vector<double>();
+    const auto mask = batch.targets.to_vector<int64_t>();
+    const auto moved = batch.extras.at("boxes").to_vector<double>();
+    const auto labels = batch.extras.at("labels").to_vector<int64_t>();
+    REQUIRE(moved.size() == 5 * labels.size());
+    CHECK(labels.size() > count / 3);
+    std::size_t box = 0;
+    for (int64_t i = 0; i < count; ++i) {
+      double x1 = 1e9, y1 = 1e9, x2 = -1, y2 = -1;
+      for (int64_t h = 0; h < rows; ++h)
+        for (int64_t w = 0; w < columns; ++w) {
+          const auto at = static_cast<std::size_t>((i * rows + h) * columns + w);
+          if (tolerance == 0) CHECK((mask[at] == 1) == (pixel[at] == 1));
+          CHECK((mask[at] == 0 || mask[at] == 1 || mask[at] == -100));
+          if (mask[at] != 1) continue;
+          x1 = std::min(x1, static_cast<double>(w)), x2 = std::max(x2, static_cast<double>(w + 1));
+          y1 = std::min(y1, static_cast<double>(h)), y2 = std::max(y2, static_cast<double>(h + 1));
+        }
+      const bool left = box < labels.size() && labels[box] == i;
+      if (tolerance == 0) CHECK(left == (x2 > x1));
+      if (!left) continue;
+      CHECK(moved[5 * box] == static_cast<double>(i));
+      const std::vector<double> pixels = {x1, y1, x2, y2};
+      for (std::size_t side = 0; side < 4 && x2 > x1; ++side)
+        CHECK(std::abs(moved[5 * box + 1 + side] - pixels[side]) <= tolerance);
+      ++box;
+    }
+    CHECK(box == labels.size());
+  }
+  // What comes in from outside is of no class, unless it repeats or mirrors what is there.
+  const auto outside = [&](const Transform& transform) {
+    const Tensor moved = transformed(transform, pictures, zeros({count, height, width}, int64)).targets;
+    return sum(moved == -100).item() > 0;
+  };
+  CHECK(outside(random_crop({.padding = 4})));
+  CHECK(outside(random_rotation(40)));
+  CHECK_FALSE(outside(random_crop({.padding = 4, .reflect = true})));
+  CHECK_FALSE(outside(random_affine({.degrees = 40, .repeat_edge = true})));
+  // Targets of other shapes and types are no masks.
+  const Tensor other = arange(count * height).to(int64);
+  CHECK(array_equal(transformed(random_crop(), pictures, reshape(other, {count, height})).targets,
+                    reshape(other, {count, height})));
+  Batch wrong{pictures, {}, {}, {{"boxes", zeros({1, 4})}}};
+  std::vector<int64_t> indices(count);
+  const Transform flip = random_horizontal_flip();
+  CHECK_THROWS_AS(apply(std::span(&flip, 1), wrong, 1, 0, indices), ShapeError);
+  wrong.extras["boxes"] = full({1, 5}, static_cast<double>(count));
+  CHECK_THROWS_AS(apply(std::span(&flip, 1), wrong, 1, 0, indices), IndexError);
 }
 
 TEST_CASE("color_jitter stays in [0, 1] and does nothing with factors of 1", "[data]") {

@@ -65,6 +65,13 @@ TEST_CASE("device: images are changed alike", "[device]") {
                   return ops::map_images(t, maps, {7, 12, repeat_edge});
                 },
                 x) < (x.dtype() == uint8 ? 0.01 : 1e-5));
+    std::vector<ops::ImageMap> without_ties = maps;
+    without_ties[1] = {.row = {0.87F, 0.21F, -1.33F}, .column = {-0.21F, 0.87F, 0.72F}};
+    CHECK(difference(
+              [&](const Tensor& t) {
+                return ops::map_images(t, without_ties, {.height = 7, .width = 12, .nearest = true});
+              },
+              x) == 0);
     CHECK(difference(
               [](const Tensor& t) {
                 return ops::scale_channels(t, std::vector{0.5F, 2.0F, 3.0F}, std::vector{0.1F, 0.2F, 0.3F});

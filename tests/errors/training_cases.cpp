@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 
 #include "pleat/core/tensor/create.h"
+#include "pleat/data/annotated_pictures.h"
 #include "pleat/data/dataset.h"
 #include "pleat/data/datasets.h"
 #include "pleat/data/image.h"
@@ -12,6 +13,7 @@
 #include "pleat/data/sampler.h"
 #include "pleat/data/split.h"
 #include "pleat/data/transforms.h"
+#include "pleat/io/csv.h"
 #include "pleat/io/npy.h"
 #include "pleat/io/npz.h"
 #include "pleat/io/safetensors.h"
@@ -156,13 +158,16 @@ MistakeSection file_mistakes() {
   write("empty.npy", "");
   write("notes.npy", "hello, this is no array at all, but a text of some length");
   write("data_batch_1.bin", std::string(100, 'x'));
+  write("ragged.csv", "name,age\nAnn,31\nBob,27,x\n");
+  write("ages.csv", "name,age\nAnn,31\nBob,\nCid,old\n");
   write("half.png", "\x89PNG\r\n\x1a\n");
   io::write_npy("ones.npy", ones({8, 8}));
   ::mkfifo("pipe.npy", 0600);
   return {"Files",
           "`page.safetensors` is a web page, `model.pt` a file of PyTorch, `empty.npy` is empty, `pipe.npy` "
           "a named "
-          "pipe, `ones.npy` holds `ones({8, 8})`, `half.png` breaks off, `notes.npy` is a text and "
+          "pipe, `ragged.csv` has a line of three cells, `ages.csv` an empty one and the age \"old\", "
+          "`ones.npy` holds `ones({8, 8})`, `half.png` breaks off, `notes.npy` is a text and "
           "`data_batch_1.bin` 100 "
           "bytes long.",
           {
@@ -179,6 +184,12 @@ MistakeSection file_mistakes() {
               MISTAKE(io::write_safetensors("no/such/folder/weights.safetensors", {{"w", ones({2})}})),
               MISTAKE(io::write_safetensors("weights.safetensors", {{"w", Tensor()}})),
               MISTAKE(io::write_npy("pipe.npy", ones({2}))),
+              MISTAKE(io::read_csv("ragged.csv")),
+              MISTAKE(io::read_csv("ages.csv").column("age")),
+              MISTAKE(io::read_csv("ages.csv").column("weight")),
+              MISTAKE(io::read_csv("ages.csv", {.dtype = {{"age", io::ColumnType::int64}}})),
+              MISTAKE(io::read_csv("ages.csv").factorize("name", {"Ann", "Bob"})),
+              MISTAKE(data::DetectionFolder(".", "ages.csv")),
               MISTAKE(data::read_image("half.png")),
               MISTAKE(data::read_image("notes.npy")),
               MISTAKE(data::read_idx("notes.npy")),

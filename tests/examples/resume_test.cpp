@@ -94,6 +94,59 @@ TEST_CASE("a run that signals stop at any moment gives what a run gives that was
   CHECK(text_of(stopped / "weights.safetensors") == text_of(folder / "whole" / "weights.safetensors"));
 }
 
+TEST_CASE("a run goes on for more epochs where its schedule has no length", "[examples][programs]") {
+  const TemporaryDirectory folder;
+  pleat::data::write_synthetic_shapes(folder / "set", {.train = 64, .test = 20});
+  const auto train = [&](const std::string& schedule, const std::string& output,
+                         std::vector<std::string> more) {
+    std::vector<std::string> arguments = {"--data",       (folder / "set").string(),
+                                          "--output",     (folder / output).string(),
+                                          "--device",     "cpu",
+                                          "--schedule",   schedule,
+                                          "--batch-size", "16",
+                                          "--no-report"};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    return run_example("train_cifar", arguments);
+  };
+  const auto resume = [&](const std::string& run, std::vector<std::string> more) {
+    more.insert(more.begin(), {"--resume", (folder / run).string()});
+    return run_example("train_cifar", more);
+  };
+  const auto rates = [&](const std::string& run) {
+    return pleat::io::read_csv(folder / run / "metrics.csv").column("learning_rate").to_vector<double>();
+  };
+  REQUIRE(train("constant", "constant", {"--epochs", "1", "--lr", "0.01"}).status == 0);
+  REQUIRE(resume("constant", {"--epochs", "3", "--lr", "0.010"}).status == 0);
+  CHECK(rates("constant") == std::vector<double>(3, 0.01));
+  REQUIRE(train("constant", "whole", {"--epochs", "3", "--lr", "0.01"}).status == 0);
+  CHECK(figures_of(folder / "constant") == figures_of(folder / "whole"));
+  // Its milestones stay where they were, however often it goes on.
+  REQUIRE(train("step", "step", {"--epochs", "4", "--lr", "0.01"}).status == 0);
+  REQUIRE(resume("step", {"--epochs", "5"}).status == 0);
+  REQUIRE(resume("step", {"--epochs", "6"}).status == 0);
+  const std::vector<double> expected = {0.01, 0.01, 1e-3, 1e-4, 1e-4, 1e-4};
+  REQUIRE(rates("step").size() == 6);
+  for (std::size_t i = 0; i < 6; ++i) CHECK(rates("step")[i] == Approx(expected[i]));
+  CHECK(has(resume("step", {"--schedule-epochs", "6"}).err, "--schedule-epochs 6 where the run has 4"));
+  for (const std::string schedule : {"cosine", "one-cycle"}) {
+    REQUIRE(train(schedule, schedule, {"--epochs", "2"}).status == 0);
+    const std::string before = text_of(folder / schedule / "metrics.csv");
+    const std::string run = (folder / schedule).string();
+    const ExampleOutcome refused = resume(schedule, {"--epochs", "3"});
+    CHECK(refused.status == 2);
+    CHECK(has(refused.err, "--resume " + run +
+                               ": --epochs 3 where the run has 2 would change its learning rate "
+                               "(--schedule " +
+                               schedule + "); begin a new run with its weights: --start-from " + run +
+                               "/weights.safetensors"));
+    for (const auto& [option, value] : std::vector<std::pair<std::string, std::string>>{
+             {"--lr", "0.5"}, {"--schedule", "constant"}, {"--accumulate", "2"}})
+      CHECK(has(resume(schedule, {option, value}).err, option + ' ' + value + " where the run has "));
+    CHECK(text_of(folder / schedule / "metrics.csv") == before);
+    CHECK(resume(schedule, {"--epochs", "2"}).status == 0);  // it is done already
+  }
+}
+
 TEST_CASE("train_cifar trains on a folder of pictures, tests and classifies", "[examples][programs]") {
   const TemporaryDirectory folder;
   draw_pictures(folder / "pictures");
@@ -175,6 +228,7 @@ TEST_CASE("what train_cifar cannot go on with, test or classify", "[examples][pr
            {{"--config", (folder / "none.toml").string()}, 2, "was not readable"},
            {{"--evaluate", weights, "--predict", weights}, 2, "--evaluate excludes --predict"},
            {{"--resume", folder.path().string(), "--find-lr"}, 2, "excludes"},
+           {{"--schedule-epochs", "2"}, 2, "--schedule-epochs is for --schedule step"},
            {{"--tta"}, 2, "--tta is for --evaluate, --predict and --export-onnx"},
            {{"--patience", "0"}, 2, "--patience: must be a whole number from 1"},
            {{"--ema", "1"}, 2, "--ema: must be a number from 0 to below 1"},

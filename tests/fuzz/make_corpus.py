@@ -91,6 +91,8 @@ def main() -> None:
     write("jpeg", fixtures("jpeg", lambda name: name in ["420", "progressive", "gray", "cmyk"]))
     write("pnm", {"gray text": b"P2\n# a comment\n2 1 # another\n4\n0 3", "color text": b"P3 1 2 255 1 2 3 4 5 6",
                   "gray": b"P5 2 1 15 \x0f\x05", "color": b"P6 2 1 255 abcdef", "wide": b"P5 2 1 65535 \xff\xff\x80\0"})
+    write("csv", texts("\ufeffid,weight,name\r\n1, 0.5 ,\"a, \"\"b\"\"\"\r\n\r\n-2,+1e3,\"two\nlines\"\n3,,\n",
+                       "a,b\r1,99999999999999999999\rnan,-inf", "x\n1\n2\n", ",,\n,,\n", "a,\"b\n"))
     write("idx", fixtures("idx", lambda name: True))
     write("cifar", {"ten": cifar(1, [3]), "hundred": cifar(2, [7]),
                     "names": b"".join(b"class %d\n" % i for i in range(10)), "eleven": cifar(1, [11])})

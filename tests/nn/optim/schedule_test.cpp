@@ -200,6 +200,62 @@ TEST_CASE("a schedule with other options does not go on from a saved state", "[o
   refuses(LinearLR{.end_factor = 0, .steps = 5}, LinearLR{.end_factor = 0.1, .steps = 5}, 5);
 }
 
+TEST_CASE("a run goes on for longer than it was planned, or it is refused", "[optim]") {
+  // A run of 20 steps, saved after 8 and at its end, that goes on to 30 by `longer`.
+  const auto rates = [](const Rate& planned, const Rate& longer, int64_t saved_at) {
+    SGD sgd{{zeros({1})}, {.lr = 0.5, .momentum = 0.9}}, more{{zeros({1})}, {.lr = 0.5, .momentum = 0.9}};
+    Schedule schedule(sgd, planned);
+    for (int64_t step = 0; step < saved_at; ++step) schedule.step();
+    Schedule resumed(more, longer);
+    resumed.load_state_dict(schedule.state_dict());
+    CHECK(more.lr() == sgd.lr());
+    std::vector<double> lrs;
+    while (resumed.steps() < 30) {
+      resumed.step();
+      lrs.push_back(more.lr());
+    }
+    return lrs;
+  };
+  const auto plain = [](const Rate& rate, int64_t from) {
+    std::vector<double> lrs;
+    for (int64_t step = from + 1; step <= 30; ++step) lrs.push_back(rate(step, 0.5));
+    return lrs;
+  };
+  for (const int64_t saved_at : {8, 20}) {
+    CAPTURE(saved_at);
+    // Those without a length, and those that say what comes after it.
+    for (const Rate& rate : std::vector<Rate>{
+             StepLR{.step_size = 7}, MultiStepLR{.milestones = {10, 15}}, ExponentialLR{.gamma = 0.9},
+             ConstantLR{}, ConstantLR{.factor = 1, .steps = 0}, LinearLR{}, PolynomialLR{.steps = 20},
+             CosineAnnealingLR{.steps = 20}, CosineAnnealingWarmRestarts{.first = 6, .mult = 2},
+             CyclicLR{.base_lr = 0.1, .max_lr = 1, .steps_up = 4},
+             LambdaLR{[](int64_t step) { return 1 / (1.0 + static_cast<double>(step)); }},
+             warm_up(5, CosineAnnealingLR{.steps = 15}),
+             ChainedLR{{ExponentialLR{.gamma = 0.9}, LinearLR{}}}})
+      CHECK(rates(rate, rate, saved_at) == plain(rate, saved_at));
+    // Those whose length changes.
+    const auto refuses = [&](const Rate& planned, const Rate& longer) {
+      CHECK_THROWS_WITH(rates(planned, longer, saved_at),
+                        Catch::Matchers::Contains("another number of steps in all") &&
+                            Catch::Matchers::Contains("load the network's state alone"));
+    };
+    refuses(CosineAnnealingLR{.steps = 20}, CosineAnnealingLR{.steps = 30});
+    refuses(PolynomialLR{.steps = 20}, PolynomialLR{.steps = 30});
+    refuses(LinearLR{.steps = 20}, LinearLR{.steps = 30});
+    refuses(warm_up(5, CosineAnnealingLR{.steps = 15}), warm_up(5, CosineAnnealingLR{.steps = 25}));
+    for (const bool linear : {false, true})
+      for (const bool three_phase : {false, true})
+        refuses(OneCycleLR{.max_lr = 1, .total_steps = 20, .linear = linear, .three_phase = three_phase},
+                OneCycleLR{.max_lr = 1, .total_steps = 30, .linear = linear, .three_phase = three_phase});
+  }
+  const OneCycleLR cycle{.max_lr = 1, .total_steps = 20};
+  CHECK_THROWS_WITH(rates(cycle, cycle, 20), Catch::Matchers::Contains("step 21 of a cycle of 20 steps"));
+  // Before a milestone the run is that of the new ones; behind it, it is refused.
+  const MultiStepLR planned{.milestones = {10, 15}}, longer{.milestones = {15, 22}};
+  CHECK(rates(planned, longer, 8) == plain(longer, 8));
+  CHECK_THROWS_AS(rates(planned, longer, 12), ValueError);
+}
+
 TEST_CASE("schedules go on from a saved state", "[optim]") {
   SGD sgd{{zeros({1})}, {.lr = 1.0}};
   Schedule schedule(sgd, [](int64_t step, double base) { return base / static_cast<double>(1 + step); });
