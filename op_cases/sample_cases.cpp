@@ -281,7 +281,7 @@ OpCase suppressing(bool by_class) {
            .values_in = "ops/regions_test.cpp",
            .results = {index_type},
            .order = 0,
-           .refused = {{{normal({3, 4}), normal({2})}, call, "nms: scores must be [3]"}}};
+           .refused = {{{normal({3, 4}), normal({2})}, call, "scores must be [3]"}}};
   if (by_class) {
     c.inputs.push_back(integers({4}, 0, 2));
     c.refused[0].inputs.push_back(integers({3}, 0, 2));

@@ -68,8 +68,8 @@ Tensor suppress(const char* op, const Tensor& boxes, const Tensor& scores, const
   check<DTypeError>(idxs == nullptr || idxs->dtype() == int64, "{}: idxs must be int64", op);
   for (const Tensor* x : {&scores, idxs}) {
     if (x == nullptr) continue;
-    check<ShapeError>(x->shape() == Shape{boxes.size(0)},
-                      "{}: scores and idxs must be [{}], one for each box, got {}", op, boxes.size(0), *x);
+    check<ShapeError>(x->shape() == Shape{boxes.size(0)}, "{}: {} must be [{}], one for each box, got {}", op,
+                      x == idxs ? "idxs" : "scores", boxes.size(0), *x);
     check_device(op, *x, boxes);
   }
   check<ValueError>(!std::isnan(threshold), "{}: iou_threshold must be a number, got NaN", op);
