@@ -16,6 +16,15 @@ Tensor known_from_front(NodeCall& n, std::size_t input, int64_t size) {
   return index.on_host ? from_front(index.tensor, size).to(n.x(0).device()) : from_front(n.x(input), size);
 }
 
+/// Whether places are 0, 1 ... size - 1.
+bool is_all_in_order(const Tensor& places, int64_t size) {
+  if (places.numel() != size) return false;
+  const auto all = places.to(int64).to_vector<int64_t>();
+  for (int64_t i = 0; i < size; ++i)
+    if (all[static_cast<std::size_t>(i)] != i) return false;
+  return true;
+}
+
 Tensor gather_of(NodeCall& n) {
   const Tensor& x = n.x(0);
   const int64_t axis = n.axis(n.integer("axis", 0), x.rank()), size = x.size(axis);
@@ -30,10 +39,14 @@ Tensor gather_of(NodeCall& n) {
   if (axis == 0 && x.rank() == 2 && is_floating(x.dtype()) && !index.on_host && x.requires_grad())
     return embedding(n.x(1), x);
   const Tensor places = known_from_front(n, 1, size);
-  if (places.rank() == 1) return index_select(x, axis, places);
   Shape shape(x.shape().begin(), x.shape().begin() + axis);
   shape.insert(shape.end(), places.shape().begin(), places.shape().end());
   shape.insert(shape.end(), x.shape().begin() + axis + 1, x.shape().end());
+  // All places in their order, computed from sizes: how PyTorch's exporter writes as_strided of a dense
+  // tensor.
+  if (index.on_host && !index.is_constant && is_all_in_order(index.tensor, size))
+    return reshape(x, Sizes(shape));
+  if (places.rank() == 1) return index_select(x, axis, places);
   return reshape(index_select(x, axis, reshape(places, {places.numel()})), Sizes(shape));
 }
 

@@ -218,6 +218,24 @@ TEST_CASE("sizes that a file leaves free stay free", "[onnx][import][cpu]") {
   CHECK(again(ones({6, 3, 4})).shape() == Shape{6, 12});
 }
 
+TEST_CASE("all places in their order, computed from sizes, are no gather", "[onnx][import][cpu]") {
+  // PyTorch's exporter writes as_strided so, of a network in channels_last, for example.
+  const std::string bytes =
+      model(input("x", {"n", "c"}) + initializer("all", tensor({-1})) +
+            initializer("zero", tensor({0})[0].clone()) + initializer("one", tensor({1})[0].clone()) +
+            node("Reshape", {"x", "all"}, {"flat"}) + node("Shape", {"flat"}, {"s"}) +
+            node("Gather", {"s", "zero"}, {"count"}) + node("Range", {"zero", "count", "one"}, {"places"}) +
+            node("Gather", {"flat", "places"}, {"same"}) + node("Shape", {"x"}, {"shape"}) +
+            node("Reshape", {"same", "shape"}, {"y"}) + output("y"));
+  onnx::ImportedNetwork net = imported(bytes);
+  const Tensor x = randn({5, 3});
+  CHECK(array_equal(net(x), x));
+  onnx::ImportedNetwork again = round_trip(net, randn({2, 3}));
+  CHECK(array_equal(again(x), x));
+  Inference engine(net, randn({2, 3}));
+  CHECK(array_equal(engine(x), x));
+}
+
 TEST_CASE("branches and loops depend on the input", "[onnx][import][cpu]") {
   const std::string twice = node("Add", {"x", "x"}, {"a"}) + output("a"),
                     minus = node("Neg", {"x"}, {"b"}) + output("b");
