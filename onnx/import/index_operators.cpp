@@ -16,10 +16,12 @@ Tensor known_from_front(NodeCall& n, std::size_t input, int64_t size) {
   return index.on_host ? from_front(index.tensor, size).to(n.x(0).device()) : from_front(n.x(input), size);
 }
 
-/// Whether places are 0, 1 ... size - 1.
-bool is_all_in_order(const Tensor& places, int64_t size) {
-  if (places.numel() != size) return false;
-  const auto all = places.to(int64).to_vector<int64_t>();
+/// Whether places that were computed from sizes are 0, 1 ... size - 1: PyTorch's exporter writes so
+/// as_strided of a dense tensor, and the assignment to a part of each row. They are not these for another
+/// size.
+bool is_all_in_order(const GraphValue& places, int64_t size) {
+  if (!places.on_host || places.is_constant || places.tensor.numel() != size) return false;
+  const auto all = places.tensor.to(int64).to_vector<int64_t>();
   for (int64_t i = 0; i < size; ++i)
     if (all[static_cast<std::size_t>(i)] != i) return false;
   return true;
@@ -42,10 +44,7 @@ Tensor gather_of(NodeCall& n) {
   Shape shape(x.shape().begin(), x.shape().begin() + axis);
   shape.insert(shape.end(), places.shape().begin(), places.shape().end());
   shape.insert(shape.end(), x.shape().begin() + axis + 1, x.shape().end());
-  // All places in their order, computed from sizes: how PyTorch's exporter writes as_strided of a dense
-  // tensor.
-  if (index.on_host && !index.is_constant && is_all_in_order(index.tensor, size))
-    return reshape(x, Sizes(shape));
+  if (is_all_in_order(index, size)) return reshape(x, Sizes(shape));
   if (places.rank() == 1) return index_select(x, axis, places);
   return reshape(index_select(x, axis, reshape(places, {places.numel()})), Sizes(shape));
 }
@@ -90,6 +89,10 @@ Tensor scatter_elements(NodeCall& n) {
 }
 
 Tensor scatter_nd_of(NodeCall& n) {
+  const Tensor &x = n.x(0), &updates = n.x(2), &places = n.value(1).tensor;
+  if (places.rank() == 2 && places.size(1) == 1 && x.rank() > 0 && updates.shape() == x.shape() &&
+      n.text("reduction", "none") == "none" && is_all_in_order(n.value(1), x.size(0)))
+    return updates;
   return scatter_nd(n.x(0), tuples_from_front(n, 0), n.x(2), {.reduction = reduction_of(n)});
 }
 

@@ -234,6 +234,16 @@ TEST_CASE("all places in their order, computed from sizes, are no gather", "[onn
   CHECK(array_equal(again(x), x));
   Inference engine(net, randn({2, 3}));
   CHECK(array_equal(engine(x), x));
+
+  // And an assignment to all rows.
+  const std::string rows = model(
+      input("x", {"n", "c"}) + initializer("zero", tensor({0})[0].clone()) +
+      initializer("one", tensor({1})[0].clone()) + initializer("last", tensor({-1})) +
+      node("Neg", {"x"}, {"minus"}) + node("Shape", {"x"}, {"s"}) + node("Gather", {"s", "zero"}, {"n"}) +
+      node("Range", {"zero", "n", "one"}, {"all"}) + node("Unsqueeze", {"all", "last"}, {"places"}) +
+      node("ScatterND", {"x", "places", "minus"}, {"y"}) + output("y"));
+  onnx::ImportedNetwork minus = imported(rows), assigned = round_trip(minus, randn({2, 3}));
+  CHECK(array_equal(assigned(x), -x));
 }
 
 TEST_CASE("branches and loops depend on the input", "[onnx][import][cpu]") {
