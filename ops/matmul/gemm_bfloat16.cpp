@@ -137,9 +137,14 @@ bool multiplies_bfloat16() { return kernels() != nullptr; }
 template <>
 void ColumnPanels<BFloat16>::pack(const Gemm<BFloat16>& p, int64_t first, int64_t panels) const {
   for (int64_t column = first * pair_columns; column < std::min((first + panels) * pair_columns, p.n);
-       column += pair_columns)
-    kernels()->pack(packing_of(p.b + (p.transpose_b ? column * p.ldb : column), p.ldb, p.transpose_b, p.k,
-                               std::min(pair_columns, p.n - column), from(column)));
+       column += pair_columns) {
+    const BFloat16Packing packing =
+        packing_of(p.b + (p.transpose_b ? column * p.ldb : column), p.ldb, p.transpose_b, p.k,
+                   std::min(pair_columns, p.n - column), from(column));
+    kernels()->pack(packing);
+    // What is behind a narrow panel is a part of the block, too, which is compared and saved.
+    std::fill(from(column) + k_ * packing.width, from(column) + k_ * pair_columns, 0U);
+  }
 }
 
 void gemm_serial(const Gemm<BFloat16>& product) { multiply(started(product)); }

@@ -20,7 +20,7 @@ struct ResultFinish {
   Bounds bounds = {};                  ///< unlike f they take no call for each row
 };
 
-/// The same as kernels see it. In half types it is computed in float, and rounded once.
+/// The same as kernels see it. In half types it is computed in float, and rounded at the end.
 template <class T>
 struct RowFinish {
   static constexpr bool widens = is_half(dtype_of<T>());
