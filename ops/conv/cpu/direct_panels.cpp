@@ -33,6 +33,10 @@ constexpr int pixel_tile = simd::tile_rows;
 constexpr int64_t block_depth = 1024;
 constexpr int64_t block_channels = 512;
 
+/// Of a page of memory.
+template <class T>
+constexpr int64_t page_elements = 4096 / static_cast<int64_t>(sizeof(T));
+
 /// Pixels of a piece that is read in place, at least: nothing is done for a piece but the products.
 constexpr int64_t fewest_in_place = 64;
 
@@ -156,7 +160,8 @@ struct TilePixels {
   const int64_t* rows;
   int64_t pitch;
   ReadAhead<T> source_ahead;
-  int64_t rows_ahead;  ///< from each row to one that will be written soon
+  int64_t rows_ahead;     ///< from each row to one that will be written soon
+  int64_t weights_ahead;  ///< elements from those that are read to those that are fetched; 0: none
 };
 
 /// Packed weights of one panel.
@@ -194,7 +199,10 @@ void sum_tile(const TilePixels<T>& tile, const std::vector<GatherRun>& runs, con
       __builtin_prefetch(ahead);
       ahead += tile.source_ahead.step;
       V w[vectors];
-      for_constants<vectors>([&](auto v) { w[v] = simd::load<bytes>(weights + v * width); });
+      for_constants<vectors>([&](auto v) {
+        __builtin_prefetch(weights + tile.weights_ahead + v * width);
+        w[v] = simd::load<bytes>(weights + v * width);
+      });
       for_constants<pixel_count>([&](auto i) {
         const V x = pixels[i][c] - V{};  // the element in every lane
         for_constants<vectors>([&](auto v) { sums[i][v] += x * w[v]; });
@@ -258,9 +266,11 @@ void multiply_panel(const GatherPixels& pixels, const T* buffer, const PanelWeig
           ahead = {buffer + bases[pixel_tile], distance / read_ahead};
         rows_ahead = rows[pixel_tile] - rows[0];
       }
+      // The first pixels read the weights from memory: for few pixels that takes as long as the products.
+      const int64_t weights_ahead = p == 0 ? page_elements<T> : 0;
       p += count;
       if (valid == width) {
-        run({buffer, bases, y, rows, pitch, ahead, rows_ahead}, group.runs, weights, start);
+        run({buffer, bases, y, rows, pitch, ahead, rows_ahead, weights_ahead}, group.runs, weights, start);
         complete();
         continue;
       }
@@ -270,7 +280,7 @@ void multiply_panel(const GatherPixels& pixels, const T* buffer, const PanelWeig
       alignas(64) T own[pixel_tile * width];
       for (std::size_t i = 0; go_on && i < count; ++i)
         copy_channels(y + rows[i] * pitch, valid, own + static_cast<int64_t>(i) * width);
-      run({buffer, bases, own, in_turn, width, ahead, 0}, group.runs, weights, start);
+      run({buffer, bases, own, in_turn, width, ahead, 0, weights_ahead}, group.runs, weights, start);
       for (std::size_t i = 0; i < count; ++i)
         copy_channels(own + static_cast<int64_t>(i) * width, valid, y + rows[i] * pitch);
       complete();
