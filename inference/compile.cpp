@@ -312,8 +312,7 @@ class Plan::Builder {
                                    .reverse = o.flag("reverse")};
     add(call.where(), {in[0], in[5], in[6], in[7]}, call.outputs,
         [=, w_hh = own(known(in[2])), b_hh = own(known(in[4])), input = packed(known(in[1]), known(in[3])),
-         state = packed(ops::cast(known(in[2]), compute_dtype(known(in[2]).dtype())), {}),
-         outputs = call.outputs](std::vector<Tensor>& values) {
+         state = packed(known(in[2]), {}), outputs = call.outputs](std::vector<Tensor>& values) {
           const auto value = [&](int v) { return v < 0 ? Tensor() : values[at(v)]; };
           RecurrentOptions own = options;
           own.lengths = value(in[7]);

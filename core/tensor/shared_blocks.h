@@ -14,7 +14,7 @@
 namespace pleat {
 
 /// How what is `prepared` lies: to be raised where it changes, since files of engines have such blocks.
-inline constexpr int prepared_layout = 3;
+inline constexpr int prepared_layout = 4;
 
 /// Blocks of host memory that nobody writes any more, such as packed weights, of which equal ones are one.
 /// For threads at once.

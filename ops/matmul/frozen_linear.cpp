@@ -97,5 +97,6 @@ const ColumnPanels<T>& FrozenLinear::panels() const {
 }
 template const ColumnPanels<float>& FrozenLinear::panels() const;
 template const ColumnPanels<double>& FrozenLinear::panels() const;
+template const ColumnPanels<BFloat16>& FrozenLinear::panels() const;
 
 }  // namespace pleat::ops

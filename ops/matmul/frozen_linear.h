@@ -25,7 +25,7 @@ class FrozenLinear {
   /// f(x weight^T + bias + addend) of x [..., in] of the same type, a new tensor.
   Tensor run(const Tensor& x, const ResultFinish& finish) const;
 
-  /// The weight, in panels; T is its type, float or double.
+  /// The weight, in panels; T is the type in which it is packed.
   template <class T>
   const ColumnPanels<T>& panels() const;
 

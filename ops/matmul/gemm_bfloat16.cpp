@@ -154,6 +154,9 @@ void gemm(const Gemm<BFloat16, float>& product) { gemm_by_blocks(product); }
 void gemm_serial(const Gemm<BFloat16>& product, const ColumnPanels<BFloat16>& panels) {
   multiply(started(product), {&panels});
 }
+void gemm_serial(const Gemm<BFloat16, float>& product, const ColumnPanels<BFloat16>& panels, int64_t column) {
+  multiply(started(product), {&panels, column});
+}
 void gemm(const Gemm<BFloat16>& product, const ColumnPanels<BFloat16>& panels) {
   constexpr LeastBlock least{
       .work = 1 << 21, .rows = 32, .columns = pair_columns, .column_step = pair_columns};

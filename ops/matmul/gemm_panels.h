@@ -206,7 +206,9 @@ void multiply_panels(const Gemm<T>& p, const T* b) {
 }
 
 /// The product, whose op(B) is in panels already, without packing: in the calling thread, and on the pool.
+/// The serial one into float begins with column number `column` of the panels, the first of one.
 void gemm_serial(const Gemm<BFloat16>& product, const ColumnPanels<BFloat16>& panels);
+void gemm_serial(const Gemm<BFloat16, float>& product, const ColumnPanels<BFloat16>& panels, int64_t column);
 void gemm(const Gemm<float>& product, const ColumnPanels<float>& panels);
 void gemm(const Gemm<double>& product, const ColumnPanels<double>& panels);
 void gemm(const Gemm<BFloat16>& product, const ColumnPanels<BFloat16>& panels);

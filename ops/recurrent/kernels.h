@@ -36,19 +36,22 @@ using RecurrentOperands = std::array<Tensor, 5>;
 
 /// In the type computed in. A sequence that has ended keeps its state.
 struct RecurrentStates {
-  Tensor h;     ///< [L + 1, N, H]; the first is the one before step 0 (reverse: after it)
-  Tensor c;     ///< the same, for lstm
-  Tensor kept;  ///< [L, N, K H]: for backward; undefined unless `keep`
+  Tensor h;        ///< [L + 1, N, H]; the first is the one before step 0 (reverse: after it)
+  Tensor c;        ///< the same, for lstm
+  Tensor kept;     ///< [L, N, K H]: for backward; undefined unless `keep`
+  Tensor rounded;  ///< h as bfloat16, where products are of bfloat16
 };
-/// `packed`: w_hh in the type computed in, if it is packed already; of a batch that is not empty.
+/// A CPU that multiplies bfloat16 does so with w_hh and the states of that type; the rest is computed in
+/// float32. `packed`: w_hh, if it is packed already; of a batch that is not empty.
 RecurrentStates recurrent_forward(const RecurrentProblem& p, const RecurrentOperands& x, bool keep,
                                   const FrozenLinear* packed = nullptr);
 
-/// `recurrent` off the tape on the CPU, with its w_hh packed in the type computed in.
+/// `recurrent` off the tape on the CPU, with its w_hh packed.
 RecurrentResult recurrent(const RecurrentOperands& x, const RecurrentOptions& options,
                           const FrozenLinear& packed);
 
-/// In the type computed in, from the gradients of the outputs [L, N, H] and of the last states [N, H].
+/// From the gradients of the outputs [L, N, H] and of the last states [N, H]: in the type computed in, or
+/// what was multiplied as bfloat16.
 RecurrentOperands recurrent_backward(const RecurrentProblem& p, const Tensor& dy, const Tensor& dh,
                                      const Tensor& dc, const Tensor& w_hh, const RecurrentStates& states);
 

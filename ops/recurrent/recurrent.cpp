@@ -151,7 +151,7 @@ RecurrentResult result_of(const Problem& p, const ops::RecurrentStates& states, 
   const auto last = [&](const Tensor& all) {
     return all.defined() ? ops::cast(ops::copy(select(all, 0, p.last_state())), dtype) : Tensor();
   };
-  Tensor output = narrow(states.h, 0, p.reverse ? 0 : 1, p.steps);
+  Tensor output = narrow(states.rounded.defined() ? states.rounded : states.h, 0, p.reverse ? 0 : 1, p.steps);
   if (!p.lengths.empty()) output = where(steps_within(p, output.device()), output, 0);
   return {ops::cast(output, dtype), last(states.h), last(states.c)};
 }
@@ -181,13 +181,13 @@ RecurrentResult recurrent(const Tensor& projected, const Tensor& w_hh, const Ten
   std::array<Saved, 5> kept;
   for (std::size_t i = 0; i < x.size(); ++i) kept[i] = saved(x[i]);
   Derivative derivative{{x.begin(), x.end()},
-                        [p, kept, h_states = saved(states.h), c_states = states.c, gates = states.kept](
-                            const Grads& dys, const Needs& needs) -> Grads {
+                        [p, kept, h_states = saved(states.h), c_states = states.c, gates = states.kept,
+                         rounded = saved(states.rounded)](const Grads& dys, const Needs& needs) -> Grads {
                           const Operands operands{*kept[0], *kept[1], *kept[2], *kept[3], *kept[4]};
                           if (grad_enabled()) return recorded_backward(p, operands, dys, needs);
                           const Operands d =
                               ops::recurrent_backward(p, dys[0], dys[1], dys.size() > 2 ? dys[2] : Tensor(),
-                                                      operands[1], {*h_states, c_states, gates});
+                                                      operands[1], {*h_states, c_states, gates, *rounded});
                           return {d.begin(), d.end()};
                         }};
   results = call.results(std::move(results), {std::move(derivative)});

@@ -35,8 +35,9 @@ struct RecurrentResult {
 ///
 ///   RecurrentResult y = recurrent(linear(x, w_ih, b_ih), w_hh, b_hh, {}, {}, {.lengths = tensor({5, 3})});
 ///
-/// Half types are computed in float32; under Autocast operands are cast as those of products. nn::LSTM,
-/// nn::GRU and nn::RNN are made of it. Throws ShapeError (no step, sizes that do not fit), DTypeError unless
+/// Half types are computed in float32, but for products of bfloat16 where the CPU has them, for which states
+/// and gradients are rounded; under Autocast operands are cast as those of products. nn::LSTM, nn::GRU and
+/// nn::RNN are made of it. Throws ShapeError (no step, sizes that do not fit), DTypeError unless
 /// all are of one floating type, IndexError for lengths outside 0 ... L, ValueError for a c without lstm,
 /// DeviceError.
 RecurrentResult recurrent(const Tensor& projected, const Tensor& w_hh, const Tensor& b_hh = {},

@@ -1,5 +1,8 @@
 #include "pleat/nn/recurrent.h"
 
+#include <array>
+#include <cmath>
+
 #include "pleat/autograd/autocast.h"
 #include "pleat/autograd/backward.h"
 #include "pleat/core/base/error.h"
@@ -178,6 +181,38 @@ TEST_CASE("recurrent networks compute half types in float32 and are cast by Auto
   }
   network.to(float16);
   CHECK(network(x.to(float16)).dtype() == float16);
+}
+
+TEST_CASE("recurrent layers of bfloat16 are near those of float64", "[recurrent]") {
+  const auto cell = GENERATE(RecurrentCell::lstm, RecurrentCell::gru, RecurrentCell::rnn_tanh);
+  const bool reverse = GENERATE(false, true);
+  const auto [steps, batch, width] =
+      GENERATE(std::array<int64_t, 3>{1, 1, 5}, std::array<int64_t, 3>{7, 3, 33},
+               std::array<int64_t, 3>{5, 9, 128}, std::array<int64_t, 3>{6, 130, 64});
+  CAPTURE(static_cast<int>(cell), reverse, steps, batch, width);
+  const int64_t gates = cell == RecurrentCell::lstm ? 4 : cell == RecurrentCell::gru ? 3 : 1;
+  manual_seed(5);
+  const std::vector<Tensor> operands{randn({steps, batch, gates * width}),
+                                     randn({gates * width, width}) / std::sqrt(static_cast<double>(width)),
+                                     randn({gates * width}), randn({batch, width})};
+  const Tensor weights = randn({steps, batch, width});
+  std::vector<int64_t> lengths(static_cast<std::size_t>(batch));
+  for (std::size_t i = 0; i < lengths.size(); ++i) lengths[i] = static_cast<int64_t>(i * i + 1) % (steps + 1);
+  std::vector<std::vector<Tensor>> found;
+  for (const DType dtype : {float64, bfloat16}) {
+    std::vector<Tensor> x;
+    for (const Tensor& operand : operands)
+      x.push_back(operand.to(bfloat16).to(dtype).detach().set_requires_grad());
+    const RecurrentResult y = recurrent(x[0], x[1], x[2], x[3], {},
+                                        {.cell = cell, .reverse = reverse, .lengths = from_vector(lengths)});
+    (sum(y.output.to(float64) * weights) + sum(y.h.to(float64))).backward();
+    found.push_back({y.output, y.h, x[0].grad(), x[1].grad(), x[2].grad(), x[3].grad()});
+    for (const Tensor& t : found.back()) CHECK(t.dtype() == dtype);
+  }
+  for (std::size_t i = 0; i < found[0].size(); ++i) {
+    CAPTURE(i);
+    CHECK(test::relative_error(found[1][i], found[0][i].to_vector<double>()) < (i < 2 ? 6e-3 : 1.2e-2));
+  }
 }
 
 TEST_CASE("an LSTM learns to add marked numbers", "[recurrent]") {
