@@ -274,8 +274,12 @@ struct SharedPanels {
  private:
   static void multiply_stripe(const Gemm<T>& p, const Blocking& block) {
     const ColumnPanels<T> panels(p);
-    parallel_chunks(ceil_div(panels.count(), panels_at_once),
-                    [&](int64_t i) { panels.pack(p, i * panels_at_once, panels_at_once); });
+    const int64_t parts = ceil_div(p.k, depth_block);
+    parallel_chunks(ceil_div(panels.count(), panels_at_once) * parts, [&](int64_t i) {
+      const int64_t depth = i % parts * depth_block;
+      panels.pack_part(p, i / parts * panels_at_once, panels_at_once, depth,
+                       std::min(depth_block, p.k - depth));
+    });
     multiply_blocks(p, block,
                     [&](const Gemm<T>& part, int64_t column) { multiply_panels(part, panels.from(column)); });
   }

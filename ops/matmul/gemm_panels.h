@@ -135,27 +135,30 @@ class ColumnPanels {
   /// From a column on, the first one of a panel.
   Element* from(int64_t column) const { return data_.get() + column * k_; }
   /// Copies those from `first` on, `panels` of them or as many as there are.
-  void pack(const Gemm<T>& p, int64_t first, int64_t panels) const {
+  void pack(const Gemm<T>& p, int64_t first, int64_t panels) const { pack_part(p, first, panels, 0, p.k); }
+  /// The part of them from some depth on.
+  void pack_part(const Gemm<T>& p, int64_t first, int64_t panels, int64_t from_depth, int64_t depth) const {
     constexpr int64_t width = panel_columns<T>;
     const int64_t last = std::min(first + panels, count_), end = std::min(last * width, p.n);
+    const T* const b = p.b + (p.transpose_b ? from_depth : from_depth * p.ldb);
+    const auto to = [&](int64_t column) { return from(column) + from_depth * width; };
     if (p.transpose_b) {
       for (int64_t column = first * width; column < end; column += width)
-        transpose_matrix(from(column), width, p.b + column * p.ldb, p.ldb, std::min(width, end - column),
-                         p.k);
+        transpose_matrix(to(column), width, b + column * p.ldb, p.ldb, std::min(width, end - column), depth);
     } else {
       // Row by row: neighbours in memory are read one after the other, which is several times as fast as
       // panel by panel where they come from memory.
       const int64_t full = end - end % width;
-      for (int64_t d = 0; d < p.k; ++d) {
-        const T* const row = p.b + d * p.ldb;
+      for (int64_t d = 0; d < depth; ++d) {
+        const T* const row = b + d * p.ldb;
         for (int64_t column = first * width; column < full; column += width)
-          std::copy_n(row + column, width, from(column) + d * width);
-        if (full < end) std::copy_n(row + full, end - full, from(full) + d * width);
+          std::copy_n(row + column, width, to(column) + d * width);
+        if (full < end) std::copy_n(row + full, end - full, to(full) + d * width);
       }
     }
     if (const int64_t valid = end % width; valid > 0)
-      for (int64_t d = 0; d < p.k; ++d)
-        std::fill_n(from(end - valid) + d * width + valid, width - valid, T(0));
+      for (int64_t d = 0; d < depth; ++d)
+        std::fill_n(to(end - valid) + d * width + valid, width - valid, T(0));
   }
 
  private:

@@ -98,19 +98,23 @@ struct MultiplyPlan {
   int64_t weights_before(int64_t panel) const { return grid.points * depth() * lanes_before(panel); }
 };
 
-/// The weights of panel `panel`, transformed by A and B, as [point][tap of the line][phase][channel][lane].
-/// Where `sums` is not null it gets sums of |weights| as [channel][lane].
+/// Source channels whose weights are transformed at a time.
+constexpr int64_t some_channels = 32;
+
+/// The weights of panel `panel` and of `count` source channels from `begin` on, transformed by A and B, to
+/// [point][tap of the line][phase][channel][lane]. Where `sums` is not null it gets sums of |weights| as
+/// [channel][lane].
 template <class A, class B, class T>
 void transform_weights(const Gather& g, const MultiplyPlan<T>& plan, const GatherWeights<T>& w, int64_t panel,
-                       T* to, T* sums = nullptr) {
+                       int64_t begin, int64_t count, T* to, T* sums = nullptr) {
   using V = Vector<T>;
   constexpr int ra = A::in, rb = B::in;
-  constexpr int64_t some = 32;  // channels at a time
+  constexpr int64_t some = some_channels;
   const TileGrid& grid = plan.grid;
   const auto sizes = [&](std::size_t d) { return static_cast<int64_t>(g.dims[d].taps.size()); };
   const Spatial step{sizes(1) * sizes(2), sizes(2), 1};
   const std::size_t a = grid.kernels.a, b = grid.kernels.b;
-  const int64_t channels = plan.channels;
+  const int64_t channels = plan.channels, end = begin + count;
   const int64_t width = plan.panels.vectors(panel) * lanes<T>;
   const T* first = w.data + plan.panels.first(panel) * w.result;
   alignas(64) T transposed[ra * rb * some * 2 * lanes<T>];
@@ -118,8 +122,8 @@ void transform_weights(const Gather& g, const MultiplyPlan<T>& plan, const Gathe
     const int64_t phase = l % grid.phases;
     const int64_t of_phase = l / grid.phases * step[grid.kernels.line] +
                              grid.phase_shift(phase, a) * step[a] + grid.phase_shift(phase, b) * step[b];
-    for (int64_t c = 0; c < channels; c += some) {
-      const int64_t part = std::min(some, channels - c);
+    for (int64_t c = begin; c < end; c += some) {
+      const int64_t part = std::min(some, end - c);
       for (int64_t i = 0; i < ra * rb; ++i) {
         T* of_tap = transposed + i * some * width;
         const int64_t tap =
@@ -209,8 +213,8 @@ class DirectTiles {
     if (tiles_.empty()) return;
     width_ = plan_.panels.vectors(panel) * lanes<T>;
     if (weights_ == nullptr) weights_ = scratch<T>(taps<ma, r> * taps<mb, r> * plan_.depth() * 2 * lanes<T>);
-    transform_weights<Identity<taps<ma, r>>, Identity<taps<mb, r>>>(gather_, plan_, w_, panel,
-                                                                    elements_of<T>(weights_));
+    transform_weights<Identity<taps<ma, r>>, Identity<taps<mb, r>>>(gather_, plan_, w_, panel, 0,
+                                                                    plan_.channels, elements_of<T>(weights_));
   }
   /// The results of the tile, plus a bias where there is one, to those pixels.
   [[gnu::noinline]] void write(int64_t column, int64_t line, const T* bias, T* const (&pixels)[ma][mb]) {
@@ -402,13 +406,16 @@ TransformedWeights<T> transform_weights(const Gather& g, const Kernels& kernels,
   // Behind the weights the scales of channels, and zeros.
   const auto packed = w.packed(elements + 2 * plan.channels, [&](T* weights) {
     const auto sums_of_weights = scratch<T>(plan.sampled() * plan.channels * lanes<T>);
-    parallel_chunks(plan.panels.count(), [&](int64_t panel) {
+    const int64_t parts = ceil_div(plan.channels, some_channels);
+    parallel_chunks(plan.panels.count() * parts, [&](int64_t i) {
+      const int64_t panel = i / parts, first = i % parts * some_channels;
       T* const sums_of_panel =
           panel % plan.sample_step == 0
               ? elements_of<T>(sums_of_weights) + panel / plan.sample_step * plan.channels * lanes<T>
               : nullptr;
-      transform_weights<Filter<ma, r>, Filter<mb, r>>(g, plan, w, panel, weights + plan.weights_before(panel),
-                                                      sums_of_panel);
+      transform_weights<Filter<ma, r>, Filter<mb, r>>(g, plan, w, panel, first,
+                                                      std::min(some_channels, plan.channels - first),
+                                                      weights + plan.weights_before(panel), sums_of_panel);
     });
     scale_channels(plan, elements_of<T>(sums_of_weights), weights + elements);
     std::fill_n(weights + elements + plan.channels, plan.channels, T(0));

@@ -30,11 +30,13 @@ constexpr int64_t least_share = 64;
 /// How large a product may be, beside the mean of a tile's times the tiles.
 constexpr double most_of_products = 16;
 
+constexpr int64_t fewest_channels = 32;
+
 /// Channels cut into blocks of whole vectors, but for the last, which has at least one.
 template <class T>
 struct ChannelBlocks {
   int64_t channels;
-  int64_t count = ceil_div(channels, most_channels);
+  int64_t count;
 
   int64_t first(int64_t i) const {
     return i == count ? channels : channels * i / count / lanes<T> * lanes<T>;
@@ -59,10 +61,17 @@ struct GradientPlan {
   int64_t source_point, gradient_point, sums_point, sums_tap;
 
   GradientPlan(const ConvProblem& p, int m)
-      : grid(forward_gather(p), *find_kernels(p), m), channels{p.in_channels}, filters{p.out_channels} {
+      : grid(forward_gather(p), *find_kernels(p), m),
+        channels{p.in_channels, ceil_div(p.in_channels, most_channels)},
+        filters{p.out_channels, ceil_div(p.out_channels, most_channels)} {
     columns = ceil_div(tiles_at_once, grid.slices);
     shares = std::min(ceil_div(tasks_wanted, channels.count * filters.count * grid.phases),
                       ceil_div(grid.columns() * grid.slices, least_share));
+    // Of few tiles each thread takes a part of the channels. The bits do not depend on how these are cut.
+    for (int64_t most = most_channels / 2; most >= fewest_channels && tasks() < num_threads(); most /= 2) {
+      channels.count = ceil_div(p.in_channels, most);
+      filters.count = ceil_div(p.out_channels, most);
+    }
     source_point = point_stride<T>((columns * grid.slices + grid.line_taps - 1) * channels.most());
     gradient_point = point_stride<T>(columns * grid.slices * filters.most());
     sums_tap = filters.most() * channels.most();
