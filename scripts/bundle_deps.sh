@@ -47,7 +47,7 @@ build_for_windows() {
   # The sources of where this machine's packages come from, with lists of their own: the machine's stay as they are.
   # shellcheck disable=SC2016  # names of apt-get's
   apt-get indextargets --format 'deb-src $(REPO_URI) $(RELEASE) $(COMPONENT)' 'Created-By: Packages' |
-    grep -E ' main$' | grep -E 'debian|ubuntu' | sort -u >"$work/sources.list"
+    grep -E ' (main|universe)$' | grep -E 'debian|ubuntu' | sort -u >"$work/sources.list"
   apt=(apt-get -o "Dir::Etc::sourcelist=$work/sources.list" -o Dir::Etc::sourceparts=- -o "Dir::State::lists=$work/lists"
     -o APT::Sandbox::User=)
   mkdir -p "$logs"
@@ -63,17 +63,23 @@ build_for_windows() {
     quietly bundle_build cmake -G Ninja -S "$source" -B "$work/of_$(basename "$source")" \
       --toolchain "$root/cmake/x86_64-windows.cmake" -DCMAKE_BUILD_TYPE=Release -DCMAKE_INSTALL_PREFIX="$prefix" \
       -DBUILD_SHARED_LIBS=OFF -DENABLE_SHARED=OFF -DWITH_TURBOJPEG=OFF -DPNG_SHARED=OFF -DPNG_TESTS=OFF \
-      -DPNG_EXECUTABLES=OFF
+      -DPNG_EXECUTABLES=OFF -DBUILD_TESTING=OFF
     quietly bundle_build cmake --build "$work/of_$(basename "$source")" --parallel "$(jobs)" --target install
   done
   places=(-DPROCESSOR=x86_64-windows "-DZLIB_HEADERS=$mingw/include" "-Dzconf_folder=$mingw/include"
     "-DZLIB_ARCHIVE=$mingw/lib/libz.a")
   for source in PNG JPEG; do places+=("-D${source}_HEADERS=$prefix/include" "-D${source}_CONFIGURATION=$prefix/include"); done
-  places+=("-DPNG_ARCHIVE=$prefix/lib/libpng.a" "-DJPEG_ARCHIVE=$prefix/lib/libjpeg.a")
+  places+=("-DPNG_ARCHIVE=$prefix/lib/libpng.a" "-DJPEG_ARCHIVE=$prefix/lib/libjpeg.a"
+    "-DCATCH_ARCHIVE=$prefix/lib/libCatch2.a")
 }
 
 places=()
-[[ $target != windows ]] || build_for_windows libpng1.6 libjpeg-turbo
+if [[ $target == windows ]]; then
+  sources=(libpng1.6 libjpeg-turbo)
+  # Catch2 2 is headers.
+  [[ ! -f /usr/include/catch2/catch_all.hpp ]] || sources+=(catch2)
+  build_for_windows "${sources[@]}"
+fi
 # Complete, or not at all: DIR is touched after everything was found and copied.
 CXX=$compiler quietly bundle cmake -S "$root/cmake/bundle_deps" -B "$work/build" -DOUT="$work/bundle" \
   ${places[@]+"${places[@]}"}
