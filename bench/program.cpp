@@ -6,7 +6,6 @@
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include "pleat/bench/machine.h"
 #include "pleat/bench/record.h"
@@ -59,7 +58,7 @@ void run_subcommand(Subcommand& subcommand, const CommonOptions& options, const 
   const ThreadsScope threads(options.threads);
   if (options.fresh_memory) set_cache_limit(0, options.chosen_device());
   const bool shows = options.json != "-";
-  Report report(shows ? &out : nullptr, shows && benchmark::may_color(STDOUT_FILENO), machine);
+  Report report(shows ? &out : nullptr, shows && benchmark::may_color(1), machine);
   subcommand.run(options, report);
 
   const Results results{machine, command, report.records()};

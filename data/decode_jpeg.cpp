@@ -3,6 +3,7 @@
 #include <csetjmp>
 #include <cstdint>
 #include <cstdio>
+#include <limits>
 #include <vector>
 
 // The C headers need FILE and size_t before them, and the second needs the first.
@@ -35,10 +36,12 @@ class Decoder {
   bool read_header(int64_t memory) {
     if (setjmp(errors_.jump) != 0) return false;
     jpeg_create_decompress(&info_);
-    info_.mem->max_memory_to_use = static_cast<long>(memory);
+    info_.mem->max_memory_to_use =
+        static_cast<long>(std::min<int64_t>(memory, std::numeric_limits<long>::max()));
     info_.progress = &progress_.manager;
     progress_.manager.progress_monitor = on_progress;
-    jpeg_mem_src(&info_, reinterpret_cast<const unsigned char*>(bytes_.data()), bytes_.size());
+    jpeg_mem_src(&info_, reinterpret_cast<const unsigned char*>(bytes_.data()),
+                 static_cast<unsigned long>(bytes_.size()));
     jpeg_read_header(&info_, TRUE);
     // libjpeg makes colours of YCbCr, not of CMYK.
     const bool four = info_.jpeg_color_space == JCS_CMYK || info_.jpeg_color_space == JCS_YCCK;
@@ -165,6 +168,8 @@ void to_colours(const JSAMPLE* row, int64_t width, uint8_t* out, int64_t plane) 
 }  // namespace
 
 Tensor decode_jpeg(const InputFile& file, std::span<const std::byte> bytes) {
+  if (bytes.size() > std::numeric_limits<unsigned long>::max())
+    file.fail_at(0, "JPEG: is larger than the 4 GiB that libjpeg reads on Windows");
   Decoder decoder(bytes);
   const auto demand = [&](bool done) {
     if (!done) file.fail_at(decoder.position(), fmt::format("JPEG: {}", decoder.message()));

@@ -105,11 +105,10 @@ class DataLoader::Run {
     if (count == 0) return;
     workers_ = std::make_shared<Workers>();
     workers_->made.resize(static_cast<std::size_t>(std::min(options.prefetch * count, batches)));
-    std::vector<std::jthread>& threads = workers_->threads;
+    std::vector<std::thread>& threads = workers_->threads;
     try {
       for (int64_t i = 0; i < count; ++i)
-        threads.emplace_back(
-            [this, workers = workers_.get()](const std::stop_token& stop) { work(*workers, stop); });
+        threads.emplace_back([this, workers = workers_.get()] { work(*workers); });
     } catch (const std::system_error& error) {
       // The workers that were started end with `workers_`.
       fail<Error>("DataLoader: worker {} of {} cannot be started: {}; take fewer workers", threads.size() + 1,
@@ -152,16 +151,20 @@ class DataLoader::Run {
 
   struct Workers {
     std::mutex mutex;  ///< of what follows, of `taken_` and of `consumed_`
-    std::condition_variable_any room;
-    std::condition_variable arrived;
+    std::condition_variable room, arrived;
+    bool stopped = false;
     std::vector<Result> made;  ///< batch n is in place n modulo their number: how far workers are ahead
-    std::vector<std::jthread> threads;  ///< last: they end before what they use
+    std::vector<std::thread> threads;
 
     Result& place_of(int64_t number) { return made[static_cast<std::size_t>(number) % made.size()]; }
 
     ~Workers() {
-      // All at once, not one by one as they are joined.
-      for (std::jthread& thread : threads) thread.request_stop();
+      {
+        const std::lock_guard lock(mutex);
+        stopped = true;
+      }
+      room.notify_all();
+      for (std::thread& thread : threads) thread.join();
     }
   };
 
@@ -243,12 +246,14 @@ class DataLoader::Run {
     return batch;
   }
 
-  void work(Workers& workers, const std::stop_token& stop) {
+  void work(Workers& workers) {
     const SerialScope serial;  // the other cores belong to the network
     const auto ahead = static_cast<int64_t>(workers.made.size());
     std::unique_lock lock(workers.mutex);
-    while (workers.room.wait(lock, stop, [&] { return taken_ == batches_ || taken_ < consumed_ + ahead; })) {
-      if (taken_ == batches_ || stop.stop_requested()) return;
+    while (true) {
+      workers.room.wait(lock,
+                        [&] { return workers.stopped || taken_ == batches_ || taken_ < consumed_ + ahead; });
+      if (workers.stopped || taken_ == batches_) return;
       const int64_t number = taken_++;
       lock.unlock();
       Result result;

@@ -7,10 +7,10 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <thread>
 #include <typeinfo>
 
 #include <cxxabi.h>
-#include <unistd.h>
 
 #include "pleat/core/base/format.h"
 #include "pleat/core/parallel/parallel.h"
@@ -57,9 +57,9 @@ std::string present_exception() {
 
 /// The processes of a machine share its cores, unless the number of threads of each was set.
 void share_cores(const Engine& engine) {
-  const long cores = sysconf(_SC_NPROCESSORS_ONLN);
+  const int cores = static_cast<int>(std::thread::hardware_concurrency());
   if (std::getenv("PLEAT_THREADS") != nullptr || num_threads() * engine.local_size() <= cores) return;
-  set_num_threads(std::max(1L, cores / engine.local_size()));
+  set_num_threads(std::max(1, cores / engine.local_size()));
 }
 
 void leave_job() { job().engine->end_program(); }

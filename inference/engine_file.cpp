@@ -326,7 +326,7 @@ SavedPlan plan_of(const json& text, const SavedEngine& engine, const Tensors& te
 }  // namespace
 
 std::string name_of_engine(const std::filesystem::path& path) {
-  return fmt::format("Inference::load: '{}'", path.c_str());
+  return fmt::format("Inference::load: '{}'", path.string());
 }
 
 void write_engine(const std::filesystem::path& path, const SavedEngine& engine) {

@@ -476,7 +476,7 @@ void ImportedNetwork::requires_grad_(const std::string& part, Flag requires_grad
 }
 
 ImportedNetwork import_onnx(const std::filesystem::path& file, ReadOptions options) {
-  const std::string name = fmt::format("import_onnx: '{}'", file.c_str());
+  const std::string name = fmt::format("import_onnx: '{}'", file.string());
   ModelFile model = read_model_file(file, options);
   const auto version = model.opsets.find("");
   check<ValueError>(

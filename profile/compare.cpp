@@ -9,10 +9,10 @@
 #include <utility>
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include "pleat/core/base/format.h"
 #include "pleat/core/base/text_table.h"
+#include "pleat/core/system/console.h"
 
 namespace pleat::benchmark {
 namespace {
@@ -147,7 +147,7 @@ std::string table_of(const std::string& label, const Measurements& all, bool col
 
 bool may_color(int descriptor) {
   const char* value = std::getenv("NO_COLOR");
-  return (value == nullptr || *value == '\0') && isatty(descriptor) != 0;
+  return (value == nullptr || *value == '\0') && system::is_terminal(descriptor);
 }
 
 std::size_t display_width(const std::string& text) { return pleat::display_width(text); }

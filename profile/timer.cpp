@@ -5,15 +5,13 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
-#include <fstream>
 #include <utility>
-
-#include <unistd.h>
 
 #include "pleat/core/base/format.h"
 #include "pleat/core/device/cuda.h"
 #include "pleat/core/parallel/parallel.h"
 #include "pleat/core/parallel/threads_scope.h"
+#include "pleat/core/system/process.h"
 #include "pleat/core/tensor/copy.h"
 #include "pleat/core/tensor/create.h"
 
@@ -22,19 +20,6 @@ namespace {
 
 double seconds_now() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
-
-/// The largest of the first core's caches from Linux ("32768K"); 0 where there is none.
-int64_t cache_from_sysfs() {
-  int64_t largest = 0;
-  for (int index = 0; index < 8; ++index) {
-    std::ifstream file(fmt::format("/sys/devices/system/cpu/cpu0/cache/index{}/size", index));
-    int64_t size = 0;
-    char unit = ' ';
-    if (file >> size >> unit)
-      largest = std::max(largest, unit == 'M' ? size << 20 : unit == 'K' ? size << 10 : size);
-  }
-  return largest;
 }
 
 /// On the CPU the steady clock alone.
@@ -185,13 +170,7 @@ std::vector<Measurement> results(const std::vector<Session>& sessions) {
 
 }  // namespace
 
-int64_t last_cache_bytes() {
-  // sysconf adds up the caches of all dies on some machines, so it is asked second.
-  if (const int64_t bytes = cache_from_sysfs(); bytes > 0) return bytes;
-  for (const int level : {_SC_LEVEL4_CACHE_SIZE, _SC_LEVEL3_CACHE_SIZE, _SC_LEVEL2_CACHE_SIZE})
-    if (const int64_t bytes = sysconf(level); bytes > 0) return bytes;
-  return 0;
-}
+int64_t last_cache_bytes() { return system::cache_bytes(); }
 
 std::shared_ptr<Clock> device_clock(Device device) {
   if (device.is_cuda()) cuda::check_device("timer", device);

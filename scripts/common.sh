@@ -121,6 +121,9 @@ thin_status() {
   done
 }
 
+# The wine that runs programs of 64-bit Windows; nothing where there is none. Debian keeps it out of PATH.
+find_wine() { PATH=$PATH:/usr/lib/wine command -v wine64 || true; }
+
 # Whether nvcc compiles: not without a GPU, where nothing could run what takes it minutes.
 default_cuda() { if nvidia-smi -L >/dev/null 2>&1; then echo AUTO; else echo OFF; fi; }
 
@@ -142,4 +145,61 @@ build_preset() {
   else
     (cd "$root" && NINJA_STATUS='[%f/%t] ' "${command[@]}") | thin_status
   fi
+}
+
+status=0 tests=0 failures=0 disabled=0 skipped=0
+# Runs ctest with the options: run_tests REPORT OPTION... Leaves the report, and counts.
+run_tests() {
+  local junit=$1 run
+  shift
+  rm -f "$junit"
+  run=(ctest --parallel "$(jobs)" --output-junit "$junit" --no-tests=ignore "$@")
+  # Of the tests that pass or are skipped, a terminal gets a line that counts up, a file nothing.
+  if [[ -t 1 ]]; then
+    (cd "$root" && "${run[@]}" --progress) || status=$?
+  else
+    (cd "$root" && "${run[@]}") |
+      grep -vE '^$|^Test project |^ +Start +[0-9]+: |^ *[0-9]+/[0-9]+ Test +#[0-9]+: .*[ .](Passed|\*\*\*Skipped) ' ||
+      status=${PIPESTATUS[0]}
+  fi
+  [[ -s $junit ]] || return 0  # with options that select no test
+  say_skipped "$junit"
+  add_counts "$junit"
+}
+
+# A skipped test says why in a line "skipped: reason" of its output; tests with the same reason share a line.
+say_skipped() {
+  awk '
+    match($0, /<testcase name="[^"]*"/) { name = substr($0, RSTART + 16, RLENGTH - 17); skipped = 0 }
+    /<skipped/ { skipped = 1 }
+    skipped && match($0, /skipped: .*/) {
+      reason = substr($0, RSTART + 9)
+      sub(/<\/system-out>.*/, "", reason)
+      if (!(reason in tests)) order[++reasons] = reason
+      names[reason] = names[reason] (tests[reason]++ ? "; " : "") name
+      skipped = 0
+    }
+    END {
+      for (i = 1; i <= reasons; ++i) {
+        reason = order[i]
+        printf "skipped %s: %s\n", (tests[reason] > 3 ? tests[reason] " tests" : names[reason]), reason
+      }
+    }' "$1" | sed "s/&lt;/</g; s/&gt;/>/g; s/&quot;/\"/g; s/&apos;/'/g; s/&amp;/\&/g"
+}
+
+# Adds the counts in the attributes of <testsuite tests="27" failures="0" disabled="0" skipped="0" ...>.
+add_counts() {
+  local suite name
+  suite=$(awk -v RS='>' '/<testsuite[ \n\t]/ { print; exit }' "$1")
+  for name in tests failures disabled skipped; do
+    [[ $suite =~ [[:space:]]$name=\"([0-9]+)\" ]] && printf -v "$name" '%d' $((${!name} + BASH_REMATCH[1]))
+  done
+}
+
+# The last line of a script that tests, and its status.
+end_of_tests() {
+  ((tests > 0)) || fail "no test ran"
+  skipped=$((skipped + disabled))
+  printf '%d passed, %d failed, %d skipped\n' $((tests - failures - skipped)) "$failures" "$skipped"
+  exit "$status"
 }

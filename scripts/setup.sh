@@ -1,6 +1,9 @@
 #!/usr/bin/env bash
 # Installs what building, running and testing Pleat needs and this machine lacks.
-# Silent when nothing is missing.
+# Silent when nothing is missing:
+#   scripts/setup.sh [--for windows]
+# With --for windows also what building for Windows needs, and wine, which runs
+# its tests.
 #
 # Debian and Ubuntu: through apt-get, as root or by sudo. Where the distribution's
 # CMake is older than 3.24 (Ubuntu 22.04), a newer one goes into a virtual
@@ -12,6 +15,12 @@ set -euo pipefail
 # shellcheck source=common.sh
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
+target=''
+if [[ ${1:-} == --for ]]; then
+  [[ ${2:-} == windows ]] || wrong "--for takes windows, got '${2:-}'"
+  target=$2
+  shift 2
+fi
 at_most 0 "$@"
 [[ ${PLEAT_SKIP_SETUP:-} == 1 ]] && exit 0
 
@@ -37,6 +46,13 @@ look() {
   for library in eigen fmt_library zlib png jpeg json cli11 catch2; do
     [[ $'\n'$found$'\n' == *$'\n'$library$'\n'* ]] || missing+=("$library")
   done
+  if [[ $target == windows ]]; then
+    command -v x86_64-w64-mingw32-g++-posix >/dev/null || missing+=(mingw)
+    [[ -f /usr/x86_64-w64-mingw32/include/zlib.h ]] || missing+=(mingw_zlib)
+    [[ -n $(find_wine) ]] || missing+=(wine)
+    command -v dpkg-source >/dev/null || missing+=(dpkg_source)
+    command -v nasm >/dev/null || missing+=(nasm)
+  fi
 }
 
 # Functions rather than associative arrays, which the bash 3.2 of macOS lacks: it too shall say what to install.
@@ -53,6 +69,11 @@ describe() {
     json) echo 'nlohmann-json' ;;
     cli11) echo 'CLI11' ;;
     catch2) echo 'Catch2 (2.13 or 3)' ;;
+    mingw) echo 'g++ of mingw-w64 with the threads of POSIX (x86_64-w64-mingw32-g++-posix)' ;;
+    mingw_zlib) echo 'zlib for mingw-w64' ;;
+    wine) echo 'wine for 64-bit programs (wine64)' ;;
+    dpkg_source) echo 'dpkg-source, which unpacks sources of Debian' ;;
+    nasm) echo 'nasm, for libjpeg-turbo' ;;
   esac
 }
 package_of() {
@@ -66,6 +87,11 @@ package_of() {
     json) echo nlohmann-json3-dev ;;
     cli11) echo libcli11-dev ;;
     catch2) echo catch2 ;;
+    mingw) echo g++-mingw-w64-x86-64-posix ;;
+    mingw_zlib) echo libz-mingw-w64-dev ;;
+    wine) echo wine64 ;;
+    dpkg_source) echo dpkg-dev ;;
+    nasm) echo nasm ;;
   esac
 }
 describe_missing() {

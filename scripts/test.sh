@@ -12,51 +12,6 @@ here=$(dirname "${BASH_SOURCE[0]}")
 # shellcheck source=common.sh
 source "$here/common.sh"
 
-# Runs the tests of a preset: run_tests PRESET OPTION... Leaves build/PRESET/tests.xml.
-run_tests() {
-  local preset=$1 junit=$root/build/$1/tests.xml run
-  shift
-  rm -f "$junit"
-  run=(ctest --preset "$preset" --parallel "$(jobs)" --output-junit "$junit" --no-tests=ignore "$@")
-  # Of the tests that pass or are skipped, a terminal gets a line that counts up, a file nothing.
-  if [[ -t 1 ]]; then
-    (cd "$root" && "${run[@]}" --progress) || status=$?
-  else
-    (cd "$root" && "${run[@]}") |
-      grep -vE '^$|^Test project |^ +Start +[0-9]+: |^ *[0-9]+/[0-9]+ Test +#[0-9]+: .*[ .](Passed|\*\*\*Skipped) ' ||
-      status=${PIPESTATUS[0]}
-  fi
-}
-
-# A skipped test says why in a line "skipped: reason" of its output; tests with the same reason share a line.
-say_skipped() {
-  awk '
-    match($0, /<testcase name="[^"]*"/) { name = substr($0, RSTART + 16, RLENGTH - 17); skipped = 0 }
-    /<skipped/ { skipped = 1 }
-    skipped && match($0, /skipped: .*/) {
-      reason = substr($0, RSTART + 9)
-      sub(/<\/system-out>.*/, "", reason)
-      if (!(reason in tests)) order[++reasons] = reason
-      names[reason] = names[reason] (tests[reason]++ ? "; " : "") name
-      skipped = 0
-    }
-    END {
-      for (i = 1; i <= reasons; ++i) {
-        reason = order[i]
-        printf "skipped %s: %s\n", (tests[reason] > 3 ? tests[reason] " tests" : names[reason]), reason
-      }
-    }' "$1" | sed "s/&lt;/</g; s/&gt;/>/g; s/&quot;/\"/g; s/&apos;/'/g; s/&amp;/\&/g"
-}
-
-# Adds the counts in the attributes of <testsuite tests="27" failures="0" disabled="0" skipped="0" ...>.
-add_counts() {
-  local suite name
-  suite=$(awk -v RS='>' '/<testsuite[ \n\t]/ { print; exit }' "$1")
-  for name in tests failures disabled skipped; do
-    [[ $suite =~ [[:space:]]$name=\"([0-9]+)\" ]] && printf -v "$name" '%d' $((${!name} + BASH_REMATCH[1]))
-  done
-}
-
 presets=(release)
 "$here/setup.sh"
 build_preset release all
@@ -77,16 +32,9 @@ share_of() {
   esac
 }
 
-status=0 tests=0 failures=0 disabled=0 skipped=0
 for preset in "${presets[@]}"; do
   say "test $preset"
   # shellcheck disable=SC2046  # an option and its value
-  run_tests "$preset" $(share_of "$preset") "$@"
-  [[ -s $root/build/$preset/tests.xml ]] || continue  # with options that select none of its tests
-  say_skipped "$root/build/$preset/tests.xml"
-  add_counts "$root/build/$preset/tests.xml"
+  run_tests "$root/build/$preset/tests.xml" --preset "$preset" $(share_of "$preset") "$@"
 done
-((tests > 0)) || fail "no test ran"
-skipped=$((skipped + disabled))
-printf '%d passed, %d failed, %d skipped\n' $((tests - failures - skipped)) "$failures" "$skipped"
-exit "$status"
+end_of_tests

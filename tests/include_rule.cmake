@@ -38,11 +38,12 @@ set(allowed_pleat.h ${library})
 
 # The folders inside core/, from the ground up; what else is there stands on none of them. Tensors and kernels need each
 # other: a copy is a kernel, a kernel reads tensors.
-set(floor_core_base "")
-set(floor_core_files base)
-set(floor_core_parallel base)
+set(floor_core_system "")
+set(floor_core_base system)
+set(floor_core_files system base)
+set(floor_core_parallel system base)
 set(floor_core_device base)
-set(floor_core_memory base device)
+set(floor_core_memory system base device)
 set(floor_core_tensor base parallel device memory kernels)
 set(floor_core_kernels base parallel device memory tensor)
 set(floor_core_random base parallel device tensor kernels)

@@ -1,6 +1,7 @@
 # Checks that documents show programs as they are compiled, and say what they print:
 #   cmake -DROOT=<source tree> -P listings.cmake
-#   cmake -DROOT=<source tree> -DPAGE=docs/tutorial.md -DPROGRAMS=<folder> -DWORK=<scratch> -P listings.cmake
+#   cmake -DROOT=<source tree> -DPAGE=docs/tutorial.md -DPROGRAMS=<folder> -DWORK=<scratch>
+#     [-DEMULATOR=<what runs them>] -P listings.cmake
 # A document has these comments, each before a block between ``` lines:
 #   <!-- listing: FILE -->          the block is the file
 #   <!-- part of: FILE -->          the block's lines follow each other in the file, there perhaps further in
@@ -44,7 +45,7 @@ function(check_run document command block)
   endif()
   separate_arguments(words UNIX_COMMAND "${command}")
   list(POP_FRONT words program)
-  execute_process(COMMAND ${CMAKE_COMMAND} -E env COLUMNS= ${PROGRAMS}/${program} ${words} WORKING_DIRECTORY ${WORK}
+  execute_process(COMMAND ${CMAKE_COMMAND} -E env COLUMNS= ${EMULATOR} ${PROGRAMS}/${program} ${words} WORKING_DIRECTORY ${WORK}
     RESULT_VARIABLE result OUTPUT_VARIABLE output ERROR_VARIABLE output)
   if(NOT result EQUAL 0)
     message(FATAL_ERROR "${document}: ${command} ended with ${result}\n${output}")

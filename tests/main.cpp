@@ -4,6 +4,7 @@
 
 #include "pleat/core/base/device.h"
 #include "pleat/tests/skip.h"
+#include "pleat/tests/system.h"
 
 #if __has_include(<catch2/catch_session.hpp>)
 #include <catch2/catch_session.hpp>
@@ -25,7 +26,7 @@ void pleat_test::skip(const std::string& reason) {
 // CTest runs each test case in a process of its own and takes 77 for "skipped". Catch's exit code is a number
 // of failures, which could be 77 too.
 int main(int argc, char** argv) {
-  setenv("COLUMNS", "200", 1);  // tables have all columns, whatever terminal runs the tests
+  pleat_test::set_variable("COLUMNS", "200");  // tables have all columns, whatever terminal runs the tests
   // The same tests again with tensors on another device, unless they name one.
   std::optional<pleat::DefaultDevice> device;
   if (const char* const name = std::getenv("PLEAT_TEST_DEVICE")) device.emplace(name);

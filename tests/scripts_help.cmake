@@ -28,7 +28,7 @@ endfunction()
 
 file(GLOB scripts RELATIVE ${ROOT}/scripts ${ROOT}/scripts/*.sh)
 list(REMOVE_ITEM scripts common.sh)  # is only sourced
-set(passing_options_on coverage.sh demo.sh test.sh test_variants.sh)
+set(passing_options_on coverage.sh demo.sh test.sh test_variants.sh test_windows.sh)
 foreach(script IN LISTS scripts)
   foreach(arguments "--help" "-h" "anything;--help")
     run(${script} ${arguments})

@@ -15,6 +15,7 @@
 #include "pleat/core/device/cuda.h"
 #include "pleat/core/files/atomic_file.h"
 #include "pleat/core/parallel/parallel.h"
+#include "pleat/core/system/console.h"
 #include "pleat/core/tensor/create.h"
 #include "pleat/data/image.h"
 #include "pleat/ops/shape/shape.h"
@@ -140,10 +141,9 @@ constexpr const char* compiler = "g++ " __VERSION__;
 std::string percent(double share) { return std::isnan(share) ? "-" : fmt::format("{:.1f} %", 100 * share); }
 
 std::string today() {
-  const std::time_t now = std::time(nullptr);
-  std::tm parts{};
+  const std::tm now = system::local_time(std::time(nullptr));
   char text[32];
-  std::strftime(text, sizeof text, "%Y-%m-%d %H:%M", localtime_r(&now, &parts));
+  std::strftime(text, sizeof text, "%Y-%m-%d %H:%M", &now);
   return text;
 }
 

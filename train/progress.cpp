@@ -4,8 +4,6 @@
 #include <cmath>
 #include <cstdio>
 
-#include <unistd.h>
-
 #include "pleat/core/base/format.h"
 #include "pleat/core/base/text_table.h"
 
@@ -104,8 +102,7 @@ void ProgressBar::update(int64_t done, const std::vector<std::string>& notes) {
   const int64_t here = done - first_;
   const double left =
       here <= 0 ? 0 : seconds() / static_cast<double>(here) * static_cast<double>(total_ - done);
-  const std::string line =
-      progress_line(label_, share, notes, time_text(left) + " left", terminal_width(STDERR_FILENO));
+  const std::string line = progress_line(label_, share, notes, time_text(left) + " left", terminal_width(2));
   std::fprintf(stderr, "\r\033[K%s", line.c_str());
 }
 

@@ -1,18 +1,11 @@
 #include "pleat/train/run_folder.h"
 
 #include <algorithm>
-#include <cerrno>
-#include <cstring>
-
-#include <fcntl.h>
-#include <sys/file.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "pleat/core/base/error.h"
-#include "pleat/core/base/fork.h"
 #include "pleat/core/files/atomic_file.h"
 #include "pleat/core/files/make_folder.h"
+#include "pleat/core/system/files.h"
 
 namespace pleat::train {
 namespace fs = std::filesystem;
@@ -21,26 +14,13 @@ namespace {
 /// The lock of a folder, held until the last copy is gone.
 std::shared_ptr<void> locked(const fs::path& folder) {
   const fs::path file = folder / ".lock";
-  while (true) {
-    const int descriptor = ::open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
-    if (descriptor < 0) throw FileError("cannot write '" + file.string() + "': " + std::strerror(errno));
-    // A file system without locks reports another error.
-    const bool taken = ::flock(descriptor, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK;
-    struct stat open {
-    }, named{};
-    // An earlier run may have removed the file while this one opened it.
-    const bool same = ::fstat(descriptor, &open) == 0 && ::stat(file.c_str(), &named) == 0 &&
-                      open.st_dev == named.st_dev && open.st_ino == named.st_ino;
-    if (same && !taken)
-      return {nullptr, [file, descriptor, process = ProcessMark()](void*) {
-                if (process.is_here()) ::unlink(file.c_str());  // in a child of fork() it is its parent's
-                ::close(descriptor);
-              }};
-    ::close(descriptor);
-    if (taken)
-      throw FileError("another run writes into '" + folder.string() +
-                      "'; wait for its end, or give this one another --output");
-  }
+  std::error_code error;
+  auto lock = system::lock(file, error);
+  if (error == std::errc::device_or_resource_busy)
+    throw FileError("another run writes into '" + folder.string() +
+                    "'; wait for its end, or give this one another --output");
+  if (error) throw FileError("cannot write '" + file.string() + "': " + system::text_of(error));
+  return lock;
 }
 
 }  // namespace
@@ -84,7 +64,7 @@ void RunFolder::make_room() {
     fs::rename(folder_ / name, moved(name), error);
     if (error)
       throw FileError("cannot move '" + (folder_ / name).string() + "' to '" + moved(name).string() +
-                      "': " + error.message());
+                      "': " + system::text_of(error));
   }
   earlier_.clear();
 }

@@ -8,11 +8,10 @@
 #include <cmath>
 #include <vector>
 
-#include <unistd.h>
-
 #include "pleat/core/base/format.h"
 #include "pleat/core/files/make_folder.h"
 #include "pleat/core/files/protobuf.h"
+#include "pleat/core/system/process.h"
 #include "pleat/core/tensor/copy.h"
 #include "pleat/data/image.h"
 
@@ -47,12 +46,10 @@ double now() {
 
 fs::path new_file(const fs::path& folder) {
   make_folder("TensorBoard", folder);
-  std::array<char, 256> host{};
-  ::gethostname(host.data(), host.size() - 1);
   // TensorBoard reads the files of a folder in the order of their names.
   static std::atomic<int> counter = 0;
-  return folder / fmt::format("events.out.tfevents.{:010}.{}.{}.{}", static_cast<int64_t>(now()), host.data(),
-                              ::getpid(), counter++);
+  return folder / fmt::format("events.out.tfevents.{:010}.{}.{}.{}", static_cast<int64_t>(now()),
+                              system::host_name(), system::process_id(), counter++);
 }
 
 }  // namespace

@@ -6,7 +6,7 @@
 #include <thread>
 #include <vector>
 
-#include <pthread.h>
+#include "pleat/core/system/process.h"
 
 namespace pleat {
 namespace detail {
@@ -55,7 +55,7 @@ void in_child() {
 
 Registry& registry() {
   static auto* all = [] {
-    ::pthread_atfork(before_fork, in_parent, in_child);
+    system::at_fork(before_fork, in_parent, in_child);
     return new Registry;
   }();
   return *all;

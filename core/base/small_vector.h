@@ -10,7 +10,7 @@
 #include <type_traits>
 #include <utility>
 #include <vector>
-
+#undef max  // of <windows.h>
 namespace pleat {
 
 /// A vector that keeps up to `inside` elements in itself: sizes, strides and options of a call take no memory

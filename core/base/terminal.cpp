@@ -5,10 +5,8 @@
 #include <sstream>
 #include <utility>
 
-#include <sys/ioctl.h>
-#include <unistd.h>
-
 #include "pleat/core/base/text_table.h"
+#include "pleat/core/system/console.h"
 
 namespace pleat {
 namespace {
@@ -68,12 +66,10 @@ std::string wrapped_line(const std::string& text, std::size_t width) {
 
 int terminal_width(int descriptor) {
   const char* kind = std::getenv("TERM");
-  if (isatty(descriptor) == 0 || (kind != nullptr && std::string(kind) == "dumb")) return 0;
-  winsize window{};
-  const bool known = ioctl(descriptor, TIOCGWINSZ, &window) == 0 && window.ws_col > 0;
-  const int columns = wanted_columns();
-  if (!known) return columns > 0 ? columns : usual_width;
-  return columns > 0 ? std::min<int>(columns, window.ws_col) : window.ws_col;
+  if (!system::is_terminal(descriptor) || (kind != nullptr && std::string(kind) == "dumb")) return 0;
+  const int found = system::terminal_columns(descriptor), columns = wanted_columns();
+  if (found == 0) return columns > 0 ? columns : usual_width;
+  return columns > 0 ? std::min(columns, found) : found;
 }
 
 int page_width(int descriptor) {

@@ -1,17 +1,9 @@
 // Private header: not installed.
 #pragma once
 
-#include <utility>
+#include "pleat/core/system/process.h"
 
 namespace pleat {
-
-/// Whether this thread is the one that runs main.
-bool is_main_thread();
-
-namespace detail {
-/// Calls `end(object)` when the thread ends; never for the main thread.
-void at_thread_end(void (*end)(void*), void* object);
-}  // namespace detail
 
 /// For a `thread_local` variable whose type has a destructor: the object is made at its first use in a
 /// thread, and can be used until the thread, or the process, is gone. Other `thread_local` objects and static
@@ -25,20 +17,20 @@ template <class T>
 class ThreadObject {
  public:
   T& operator*() {
-    if (object_ == nullptr) [[unlikely]]
+    if (slot_.object == nullptr) [[unlikely]]
       make();
-    return *object_;
+    return *static_cast<T*>(slot_.object);
   }
   T* operator->() { return &**this; }
 
  private:
   void make() {
-    object_ = new T();
-    detail::at_thread_end(
-        [](void* own) { delete std::exchange(static_cast<ThreadObject*>(own)->object_, nullptr); }, this);
+    slot_.object = new T();
+    slot_.destroy = [](void* object) { delete static_cast<T*>(object); };
+    system::destroy_at_thread_end(slot_);
   }
 
-  T* object_ = nullptr;
+  system::ThreadSlot slot_;
 };
 
 }  // namespace pleat

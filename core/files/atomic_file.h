@@ -1,10 +1,12 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <filesystem>
 #include <span>
 #include <string>
 #include <string_view>
+#include <system_error>
 
 namespace pleat {
 
@@ -47,14 +49,13 @@ class AtomicFile {
  private:
   void open_beside();
   void open_directly();
-  void wait_for_reader() const;
-  [[noreturn]] void fail(const char* what) const;
+  [[noreturn]] void fail(const char* what, const std::error_code& error) const;
 
   std::string op_;
   std::filesystem::path path_;
   std::filesystem::path temporary_;  ///< empty: in its place already, or written to directly
   int process_;                      ///< that opened it
-  int descriptor_ = -1;
+  std::intptr_t file_ = -1;          ///< as the system has it; -1: not open
   bool regular_ = true;
 };
 

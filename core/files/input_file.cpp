@@ -1,19 +1,13 @@
 #include "pleat/core/files/input_file.h"
 
 #include <algorithm>
-#include <cerrno>
-#include <cstring>
 #include <limits>
 #include <new>
 #include <stdexcept>
 
-#include <fcntl.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include "pleat/core/base/bytes.h"
 #include "pleat/core/base/format.h"
+#include "pleat/core/system/files.h"
 
 namespace pleat {
 namespace {
@@ -30,45 +24,49 @@ int64_t limit_for(const std::string& name, int64_t size, int64_t wanted) {
 }
 
 // What is no regular file, and what to do about it.
-const char* kind_of(mode_t mode) {
-  if (S_ISDIR(mode)) return "a folder; name a file in it";
-  if (S_ISFIFO(mode)) return "a pipe; write what comes out of it into a file first";
-  if (S_ISCHR(mode) || S_ISBLK(mode)) return "a device; copy what it holds into a file first";
-  if (S_ISSOCK(mode)) return "a socket; write what comes out of it into a file first";
-  return "none";
+const char* kind_of(system::FileKind kind) {
+  switch (kind) {
+    case system::FileKind::folder:
+      return "a folder; name a file in it";
+    case system::FileKind::pipe:
+      return "a pipe; write what comes out of it into a file first";
+    case system::FileKind::socket:
+      return "a socket; write what comes out of it into a file first";
+    default:
+      return "a device; copy what it holds into a file first";
+  }
 }
 
 }  // namespace
 
 InputFile::InputFile(std::string_view op, const std::filesystem::path& path, ReadOptions options)
-    : name_(fmt::format("{}: '{}'", op, path.c_str())) {
+    : name_(fmt::format("{}: '{}'", op, path.string().c_str())) {
   // A path with a zero byte would open the file before that byte.
-  check<FileError>(path.native().find('\0') == std::string::npos, "{}: cannot open: no path has a zero byte",
-                   name_);
-  // Without O_NONBLOCK opening a pipe waits for a writer.
-  descriptor_ = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-  if (descriptor_ < 0) {
-    const int reason = errno;
-    struct stat status {};
-    if (::stat(path.c_str(), &status) == 0 && !S_ISREG(status.st_mode))
-      fail<FileError>("{}: is not a regular file, but {}", name_, kind_of(status.st_mode));
-    fail<FileError>("{}: cannot open: {}", name_, std::strerror(reason));
+  check<FileError>(path.native().find('\0') == std::filesystem::path::string_type::npos,
+                   "{}: cannot open: no path has a zero byte", name_);
+  const auto check_kind = [&](const system::FileStatus& status) {
+    check<FileError>(status.kind == system::FileKind::none || status.kind == system::FileKind::regular,
+                     "{}: is not a regular file, but {}", name_, kind_of(status.kind));
+  };
+  std::error_code error, ignored;
+  file_ = system::open_to_read(path, error);
+  if (error) {
+    check_kind(system::status_of(path, ignored));
+    fail<FileError>("{}: cannot open: {}", name_, system::text_of(error));
   }
   try {
-    struct stat status {};
-    if (::fstat(descriptor_, &status) != 0)
-      fail<FileError>("{}: cannot open: {}", name_, std::strerror(errno));
-    check<FileError>(S_ISREG(status.st_mode), "{}: is not a regular file, but {}", name_,
-                     kind_of(status.st_mode));
-    size_ = status.st_size;
+    const system::FileStatus status = system::status_of(file_, error);
+    if (error) fail<FileError>("{}: cannot open: {}", name_, system::text_of(error));
+    check_kind(status);
+    size_ = status.size;
     memory_limit_ = limit_for(name_, size_, options.memory_limit);
   } catch (...) {
-    ::close(descriptor_);
+    system::close(file_);
     throw;
   }
 }
 
-InputFile::~InputFile() { ::close(descriptor_); }
+InputFile::~InputFile() { system::close(file_); }
 
 void InputFile::read_at(int64_t offset, std::span<std::byte> buffer, std::string_view what) const {
   const auto size = static_cast<int64_t>(buffer.size());
@@ -77,12 +75,12 @@ void InputFile::read_at(int64_t offset, std::span<std::byte> buffer, std::string
   }
   std::size_t done = 0;
   while (done < buffer.size()) {
-    const ssize_t some =
-        ::pread(descriptor_, buffer.data() + done, buffer.size() - done, offset + static_cast<off_t>(done));
-    if (some < 0 && errno == EINTR) continue;
-    if (some < 0) fail_at(offset, fmt::format("cannot read {}: {}", what, std::strerror(errno)));
+    std::error_code error;
+    const std::size_t some =
+        system::read_at(file_, offset + static_cast<int64_t>(done), buffer.subspan(done), error);
+    if (error) fail_at(offset, fmt::format("cannot read {}: {}", what, system::text_of(error)));
     if (some == 0) fail_at(offset, fmt::format("the file became shorter while {} was read", what));
-    done += static_cast<std::size_t>(some);
+    done += some;
   }
 }
 
@@ -97,11 +95,11 @@ std::string InputFile::read_text(int64_t expansion) const {
 }
 
 std::shared_ptr<std::byte> InputFile::map() const {
-  const auto size = static_cast<std::size_t>(size_);
-  if (size == 0) return nullptr;
-  void* const place = ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, descriptor_, 0);
-  if (place == MAP_FAILED) fail_at(0, fmt::format("cannot map it: {}", std::strerror(errno)));
-  return {static_cast<std::byte*>(place), [size](std::byte* bytes) { ::munmap(bytes, size); }};
+  if (size_ == 0) return nullptr;
+  std::error_code error;
+  auto bytes = system::map(file_, static_cast<std::size_t>(size_), error);
+  if (error) fail_at(0, fmt::format("cannot map it: {}", system::text_of(error)));
+  return bytes;
 }
 
 void InputFile::fail_at(int64_t offset, const std::string& cause) const {

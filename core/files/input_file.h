@@ -55,7 +55,7 @@ class InputFile {
 
  private:
   std::string name_;
-  int descriptor_;
+  std::intptr_t file_;  ///< as the system has it
   int64_t size_ = 0;
   int64_t memory_limit_ = 0;
 };

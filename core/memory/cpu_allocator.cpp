@@ -1,6 +1,5 @@
 #include <algorithm>
 #include <bit>
-#include <cstdlib>
 #include <cstring>
 #include <deque>
 #include <map>
@@ -33,8 +32,8 @@ int64_t rounded(int64_t size) {
 }
 
 /// Blocks from here on come from an arena, whose lowest parts are used over and over and stay in the caches;
-/// finding one takes longer than a block of a certain size. It has more addresses than the machine has memory,
-/// since no block is moved to close gaps.
+/// finding one takes longer than a block of a certain size. It has more addresses than the machine has
+/// memory, since no block is moved to close gaps.
 constexpr int64_t least_of_arena = 64 << 10;
 constexpr int64_t addresses_a_byte = 4;
 
@@ -145,7 +144,7 @@ class CpuAllocator final : public DeviceAllocator {
   }
 
   void discard(const Discarded& discarded) noexcept {
-    if (!arena_.owns(discarded.block)) return std::free(discarded.block);
+    if (!arena_.owns(discarded.block)) return ::operator delete(discarded.block, std::align_val_t(alignment));
     HostArena::discard(discarded.block, discarded.part);
     const std::lock_guard lock(mutex_);
     try {
@@ -209,7 +208,7 @@ class CpuAllocator final : public DeviceAllocator {
       }
       if (bytes > available) return nullptr;
     }
-    void* block = std::aligned_alloc(alignment, static_cast<std::size_t>(bytes));
+    void* block = ::operator new(static_cast<std::size_t>(bytes), std::align_val_t(alignment), std::nothrow);
     if (block == nullptr) return nullptr;
     const std::lock_guard lock(mutex_);
     return count_taken(static_cast<std::byte*>(block), bytes, 0);

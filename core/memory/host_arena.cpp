@@ -6,54 +6,20 @@
 #include <utility>
 
 #include "pleat/core/base/checked_math.h"
-
-#if defined(__linux__)
-#include <sys/mman.h>
-#endif
+#include "pleat/core/system/process.h"
 
 namespace pleat {
 namespace {
 
-/// Memory comes in pages of 2 MiB where /sys/kernel/mm/transparent_hugepage/enabled allows them: fewer faults
-/// when they are touched first, and fewer misses of the TLB later.
-constexpr int64_t huge_page = 2 << 20;
-/// The system gives addresses out from the top down. So far below the next one nothing lies, nor comes to lie
-/// soon.
-[[maybe_unused]] constexpr int64_t distance = int64_t{64} << 30;
-
-/// Whether the system lets the process use these addresses, which nothing may use yet.
-bool add_memory([[maybe_unused]] std::byte* begin, [[maybe_unused]] int64_t bytes) {
-#if defined(__linux__)
-  const auto size = static_cast<std::size_t>(bytes);
-  void* at = mmap(begin, size, PROT_READ | PROT_WRITE,
-                  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
-  if (at == begin) {
-    madvise(at, size, MADV_HUGEPAGE);  // small pages where it fails
-    return true;
-  }
-  if (at != MAP_FAILED) munmap(at, size);  // kernels before 4.17 take the address for a hint
-#endif
-  return false;
-}
+constexpr int64_t page = 2 << 20;  ///< in which memory is added
 
 }  // namespace
 
-HostArena::HostArena([[maybe_unused]] int64_t capacity) {
-#if defined(__linux__)
-  void* next = mmap(nullptr, granule, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (next == MAP_FAILED) return;
-  munmap(next, granule);
-  const int64_t begin = static_cast<int64_t>(reinterpret_cast<uintptr_t>(next)) - distance - capacity;
-  if (begin <= 0) return;
-  begin_ = reinterpret_cast<std::byte*>(begin / huge_page * huge_page);
-  capacity_ = capacity;
-#endif
-}
+HostArena::HostArena(int64_t capacity)
+    : begin_(system::free_addresses(capacity)), capacity_(begin_ != nullptr ? capacity : 0) {}
 
 HostArena::~HostArena() {
-#if defined(__linux__)
-  if (usable_ > 0) munmap(begin_, static_cast<std::size_t>(usable_));
-#endif
+  if (begin_ != nullptr) system::release_addresses(begin_, usable_);
 }
 
 HostArena::Taken HostArena::take(int64_t bytes) {
@@ -77,8 +43,8 @@ HostArena::Taken HostArena::take(int64_t bytes) {
   }
   if (bytes > capacity_ - begin) return {nullptr, 0};
   if (begin + bytes > usable_) {
-    const int64_t usable = round_up(begin + bytes, huge_page);
-    if (!add_memory(begin_ + usable_, usable - usable_)) return {nullptr, 0};
+    const int64_t usable = round_up(begin + bytes, page);
+    if (!system::add_memory(begin_ + usable_, usable - usable_)) return {nullptr, 0};
     usable_ = usable;
   }
   free_.erase(begin);
@@ -120,7 +86,7 @@ std::pair<std::byte*, HostArena::Free> HostArena::take_oldest(int64_t wanted) {
   const auto place = std::find_if(free_.begin(), free_.end(), [&](const auto& one) {
     return one.second.cached > 0 && one.second.returned == when;
   });
-  const int64_t begin = place->first, size = std::min(place->second.size, round_up(wanted, huge_page));
+  const int64_t begin = place->first, size = std::min(place->second.size, round_up(wanted, page));
   Free& part = place->second;
   const Free taken{size, std::min(part.cached, size), when};
   const int64_t rest = part.size - size;
@@ -130,10 +96,6 @@ std::pair<std::byte*, HostArena::Free> HostArena::take_oldest(int64_t wanted) {
   return {begin_ + begin + rest, taken};
 }
 
-void HostArena::discard([[maybe_unused]] std::byte* block, [[maybe_unused]] const Free& part) {
-#if defined(__linux__)
-  madvise(block, static_cast<std::size_t>(part.size), MADV_DONTNEED);
-#endif
-}
+void HostArena::discard(std::byte* block, const Free& part) { system::discard_memory(block, part.size); }
 
 }  // namespace pleat

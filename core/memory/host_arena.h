@@ -12,8 +12,8 @@ namespace pleat {
 /// Large blocks of host memory, cut from one range of addresses so that neighbours that were given back serve
 /// larger requests together: a network's layers ask for other sizes backward than forward, and a cache by
 /// size would keep memory for all of them. A request takes the lowest place where it fits, so that the range
-/// grows little beyond what is in use at a time. On Linux; elsewhere there is no room. Not for several
-/// threads at a time, but for `owns` and `discard`.
+/// grows little beyond what is in use at a time. On Linux and Windows; elsewhere there is no room. Not for
+/// several threads at a time, but for `owns` and `discard`.
 class HostArena {
  public:
   /// For `capacity` bytes; takes neither memory nor addresses before they are wanted.

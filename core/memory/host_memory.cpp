@@ -7,11 +7,10 @@
 #include <sstream>
 #include <string>
 
-#include <unistd.h>
-
 #include "pleat/core/base/bytes.h"
 #include "pleat/core/base/format.h"
 #include "pleat/core/memory/allocator.h"
+#include "pleat/core/system/process.h"
 
 namespace pleat {
 namespace {
@@ -83,9 +82,8 @@ int64_t read_host_memory(const fs::path& root) {
 int64_t host_memory() {
   static const int64_t found = [] {
     if (const int64_t bytes = read_host_memory("/"); bytes > 0) return bytes;
-    const int64_t pages = sysconf(_SC_PHYS_PAGES);
-    const int64_t page = sysconf(_SC_PAGESIZE);
-    return pages > 0 && page > 0 ? pages * page : unlimited;
+    const int64_t bytes = system::memory_bytes();
+    return bytes > 0 ? bytes : unlimited;
   }();
   const int64_t wanted = for_tests.load(std::memory_order_relaxed);
   return wanted > 0 ? wanted : found;

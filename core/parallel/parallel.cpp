@@ -16,14 +16,12 @@
 #if defined(__SSE2__)
 #include <immintrin.h>
 #endif
-#if defined(__linux__)
-#include <sched.h>
-#endif
 
 #include "pleat/core/base/checked_math.h"
 #include "pleat/core/base/fork.h"
 #include "pleat/core/base/format.h"
 #include "pleat/core/parallel/spin.h"
+#include "pleat/core/system/process.h"
 
 /// The threads behind parallel_for: one pool, whose threads take pieces of one loop at a time beside its
 /// caller. Threads without work spin for a while before they sleep.
@@ -45,29 +43,6 @@ unsigned floating_point_mode() {
 void set_floating_point_mode([[maybe_unused]] unsigned mode) {
 #if defined(__SSE2__)
   _mm_setcsr(mode);
-#endif
-}
-
-/// The processor that the thread runs on; -1 where it is not known.
-int current_processor() {
-#if defined(__linux__)
-  return sched_getcpu();
-#else
-  return -1;
-#endif
-}
-
-/// Moves the thread to another processor when it is on this one. Linux at times puts a thread on the
-/// processor of its caller although others are idle, and leaves both there for milliseconds.
-void leave_processor([[maybe_unused]] int processor) {
-#if defined(__linux__)
-  if (processor < 0 || current_processor() != processor) return;
-  cpu_set_t allowed;
-  if (sched_getaffinity(0, sizeof allowed, &allowed) != 0) return;
-  cpu_set_t others = allowed;
-  CPU_CLR(static_cast<std::size_t>(processor), &others);
-  // Where there are no others, the system refuses. The thread is moved at once, and may come back later.
-  if (sched_setaffinity(0, sizeof others, &others) == 0) sched_setaffinity(0, sizeof allowed, &allowed);
 #endif
 }
 
@@ -121,18 +96,15 @@ class Pool {
   explicit Pool(int helpers) : shares_(static_cast<std::size_t>(helpers) + 1) {
     spin_time();  // throws here rather than in a helper
     try {
-      for (int i = 0; i < helpers; ++i)
-        threads_.emplace_back([this, i](const std::stop_token& stop) { serve(stop, i + 1); });
+      for (int i = 0; i < helpers; ++i) threads_.emplace_back([this, i] { serve(i + 1); });
     } catch (const std::system_error& error) {
+      end();
       fail<Error>("parallel_for: the system gave {} of {} threads ({}); ask for fewer with set_num_threads",
                   threads_.size(), helpers, error.what());
     }
   }
 
-  ~Pool() {
-    for (auto& thread : threads_) thread.request_stop();
-    wake_.notify_all();
-  }
+  ~Pool() { end(); }
 
   Pool(const Pool&) = delete;
   Pool& operator=(const Pool&) = delete;
@@ -155,7 +127,7 @@ class Pool {
         share.next = i * job.pieces() / threads;
         share.end = (i + 1) * job.pieces() / threads;
       }
-      caller_processor_ = current_processor();
+      caller_processor_ = system::current_processor();
       ++generation_;
       has_sleepers = asleep_ > 0;
     }
@@ -194,16 +166,25 @@ class Pool {
     }
   }
 
-  void serve(const std::stop_token& stop, int thread) {
+  void end() {
+    {
+      const std::lock_guard lock(mutex_);
+      stopped_ = true;
+    }
+    wake_.notify_all();
+    for (std::thread& thread : threads_) thread.join();
+  }
+
+  void serve(int thread) {
     inside_parallel_region = true;
     uint64_t seen = 0;
     while (true) {
       if (!spin_until([&] { return generation_ != seen; })) {
         std::unique_lock lock(mutex_);
         ++asleep_;
-        const bool woken = wake_.wait(lock, stop, [&] { return generation_ != seen; });
+        wake_.wait(lock, [&] { return stopped_ || generation_ != seen; });
         --asleep_;
-        if (!woken) return;
+        if (generation_ == seen) return;
       }
       Job* job = nullptr;
       int caller_processor = -1;
@@ -215,7 +196,7 @@ class Pool {
         if (job != nullptr) ++active_;
       }
       if (job == nullptr) continue;
-      leave_processor(caller_processor);
+      system::leave_processor(caller_processor);
       set_floating_point_mode(job->floating_point_mode_of_caller());
       work(*job, static_cast<std::size_t>(thread));
       if (!process_.is_here()) return;  // a child that this helper forked has no caller
@@ -229,15 +210,15 @@ class Pool {
   ProcessMark process_;
   std::mutex owner_mutex_;
   std::mutex mutex_;
-  std::condition_variable_any wake_;
-  std::condition_variable done_;
+  std::condition_variable wake_, done_;
+  bool stopped_ = false;
   Job* job_ = nullptr;
   std::atomic<uint64_t> generation_{0};
   std::atomic<int> active_{0};  ///< helpers at work on the job
   int asleep_ = 0;
   int caller_processor_ = -1;
   std::vector<Share> shares_;  ///< of the job
-  std::vector<std::jthread> threads_;
+  std::vector<std::thread> threads_;
 };
 
 int cores() { return std::max(1, static_cast<int>(std::thread::hardware_concurrency())); }

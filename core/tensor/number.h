@@ -3,10 +3,10 @@
 #include <concepts>
 #include <cstdint>
 #include <limits>
-
+#undef max  // of <windows.h>, as the next
 #include "pleat/core/base/argument.h"
 #include "pleat/core/tensor/dtype.h"
-
+#undef min
 namespace pleat {
 
 /// A plain C++ number given to an operation. It is weak: it never widens a tensor inside its category

@@ -1,7 +1,6 @@
 #include "program.h"
 
 #include <cerrno>
-#include <csignal>
 #include <cstdarg>
 #include <cstdio>
 #include <cstring>
@@ -11,11 +10,9 @@
 
 #include "options.h"
 #include <CLI/CLI.hpp>
-#include <fcntl.h>
 #include <pleat/core/base/terminal.h>
 #include <pleat/core/random/random.h>
 #include <pleat/train/finite.h>
-#include <unistd.h>
 
 namespace {
 
@@ -107,18 +104,5 @@ void print(const char* format, ...) {
 }
 
 void print_text(const std::string& text) {
-  print("%s\n", pleat::wrapped(text, pleat::terminal_width(STDOUT_FILENO) - 1).c_str());
-}
-
-void check_standard_streams() {
-  // Output that goes nowhere is an error, with a message and without remains of files: its reader is gone, or
-  // the file that it goes to is as long as it may be (ulimit -f).
-  for (const int signal : {SIGPIPE, SIGXFSZ}) std::signal(signal, SIG_IGN);
-  for (const int stream : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
-    if (::fcntl(stream, F_GETFD) >= 0 || errno != EBADF) continue;
-    // The lowest free number is this one's.
-    if (::open("/dev/null", stream == STDIN_FILENO ? O_RDONLY : O_WRONLY) < 0) continue;
-    if (stream == STDOUT_FILENO)
-      throw pleat::FileError("standard output is closed; send it to a file, or to /dev/null");
-  }
+  print("%s\n", pleat::wrapped(text, pleat::terminal_width(1) - 1).c_str());
 }

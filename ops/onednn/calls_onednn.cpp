@@ -16,7 +16,7 @@ std::atomic<bool> program_ends = false;
 /// oneDNN destroys its static objects when the program ends, in an order that only it knows.
 struct End {
   ~End() {
-    if (is_main_thread()) program_ends = true;
+    if (system::is_main_thread()) program_ends = true;
   }
 };
 

@@ -4,7 +4,6 @@
 #include <chrono>
 #include <cmath>
 #include <exception>
-#include <fstream>
 #include <limits>
 #include <mutex>
 #include <optional>
@@ -17,6 +16,7 @@
 #include "pleat/core/base/record_function.h"
 #include "pleat/core/device/cuda.h"
 #include "pleat/core/parallel/parallel.h"
+#include "pleat/core/system/process.h"
 
 /// Times candidates, by a clock or by a GPU's events, one thread at a time. Says of which machine and
 /// versions a time is.
@@ -119,11 +119,8 @@ std::vector<Timing> keep(const TuneKey& key, std::vector<Timing> timings) {
 }  // namespace
 
 std::string cpu_model() {
-  std::ifstream file("/proc/cpuinfo");
-  for (std::string line; std::getline(file, line);)
-    if (line.rfind("model name", 0) == 0)
-      if (const auto colon = line.find(": "); colon != std::string::npos) return line.substr(colon + 2);
-  return "unknown CPU";
+  const std::string model = system::cpu_model();
+  return model.empty() ? "unknown CPU" : model;
 }
 
 bool is_timing() { return timing_candidates; }

@@ -1,7 +1,5 @@
 #include <string>
 
-#include <sys/stat.h>
-
 #include "pleat/bench/conv_shape.h"
 #include "pleat/bench/record.h"
 #include "pleat/core/base/error.h"
@@ -13,17 +11,6 @@ using namespace pleat::bench;
 using Catch::Matchers::Contains;
 using pleat_test::TemporaryDirectory;
 using pleat_test::write_bytes;
-
-TEST_CASE("pleat-bench reads regular files only, and waits for none", "[bench]") {
-  const TemporaryDirectory folder;
-  const auto pipe = folder / "pipe";
-  REQUIRE(::mkfifo(pipe.c_str(), 0600) == 0);
-  CHECK_THROWS_WITH(read_results(pipe),
-                    Contains("'" + pipe.string() + "': is not a regular file, but a pipe"));
-  CHECK_THROWS_WITH(read_conv_shapes(pipe), Contains("is not a regular file, but a pipe"));
-  CHECK_THROWS_WITH(read_results(folder.path()), Contains("a folder"));
-  CHECK_THROWS_WITH(read_conv_shapes("/dev/zero"), Contains("a device"));
-}
 
 TEST_CASE("a baseline from elsewhere is neither deep nor slow, and its counts are counts", "[bench]") {
   const TemporaryDirectory folder;

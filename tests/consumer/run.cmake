@@ -7,7 +7,8 @@
 # With -DPLUGIN=ON find_package also links a shared library that a program loads, with Pleat in it. With -DWHOLE=ON the
 # examples, or the library and the consumer, are built and run, too, which takes minutes.
 # All: -DWORK=<scratch folder> -DGENERATOR=... -DCXX=... -DCXX_FLAGS=...
-#   -DPREFIX_PATH=<where else Pleat's build looked for packages>
+#   -DPREFIX_PATH=<where else Pleat's build looked for packages>; for another system [-DTOOLCHAIN=<file>]
+#   [-DEMULATOR=<what runs its programs>] [-DOBJECT=<ending of its object files>]
 cmake_minimum_required(VERSION 3.24)
 
 include(${CMAKE_CURRENT_LIST_DIR}/../run_command.cmake)
@@ -18,13 +19,13 @@ file(REMOVE_RECURSE ${WORK})
 # configure(<source> <build> <option>...): what is compiled here need not be fast.
 function(configure source build)
   run(${CMAKE_COMMAND} -G ${GENERATOR} -S ${source} -B ${build} -DCMAKE_BUILD_TYPE=Debug -DCMAKE_CXX_FLAGS_DEBUG=-O0
-    -DCMAKE_CXX_COMPILER=${CXX}
+    -DCMAKE_CXX_COMPILER=${CXX} -DCMAKE_TOOLCHAIN_FILE=${TOOLCHAIN}
     "-DCMAKE_CXX_FLAGS=${CXX_FLAGS}" "-DCMAKE_PREFIX_PATH=${WORK}/prefix;${PREFIX_PATH}" ${ARGN})
 endfunction()
 
 # expect(<text> <program> <argument>...): the program prints it.
 function(expect text program)
-  run(${program} ${ARGN})
+  run(${EMULATOR} ${program} ${ARGN})
   string(FIND "${output}" "${text}" position)
   if(position EQUAL -1)
     message(FATAL_ERROR "${program}: must print '${text}', printed\n${output}")
@@ -122,7 +123,7 @@ function(use_sources)
     expect("[2., 4., 6.]" ${WORK}/build/consumer)
     expect("[1., 2.]" ${WORK}/build/consumer_dist)
   elseif(GENERATOR STREQUAL "Ninja")
-    run(${CMAKE_COMMAND} --build ${WORK}/build --target CMakeFiles/consumer.dir/main.cpp.o)
+    run(${CMAKE_COMMAND} --build ${WORK}/build --target CMakeFiles/consumer.dir/main.cpp${OBJECT})
   endif()
 endfunction()
 

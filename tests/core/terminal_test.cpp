@@ -3,10 +3,8 @@
 #include <cstdlib>
 #include <string>
 
-#include <fcntl.h>
-#include <unistd.h>
-
 #include "pleat/tests/catch.h"
+#include "pleat/tests/system.h"
 
 using pleat::wrapped;
 
@@ -32,18 +30,14 @@ TEST_CASE("a line goes on below its second column, the text behind a dash, or it
 }
 
 TEST_CASE("a page is as wide as COLUMNS says, or 80 columns, where there is no terminal", "[core]") {
-  const int file = ::open("/dev/null", O_WRONLY);
+  constexpr int file = 99;  // is open nowhere
   const char* const before = std::getenv("COLUMNS");
   const std::string kept = before != nullptr ? before : "";
   for (const auto& [value, width] : {std::pair("120", 120), {"", 80}, {"wide", 80}, {"-3", 80}, {"0", 80}}) {
     CAPTURE(value);
-    ::setenv("COLUMNS", value, 1);
+    pleat_test::set_variable("COLUMNS", value);
     CHECK(pleat::page_width(file) == width);
     CHECK(pleat::terminal_width(file) == 0);
   }
-  if (before != nullptr)
-    ::setenv("COLUMNS", kept.c_str(), 1);
-  else
-    ::unsetenv("COLUMNS");
-  ::close(file);
+  pleat_test::set_variable("COLUMNS", before != nullptr ? kept.c_str() : nullptr);
 }

@@ -25,7 +25,7 @@ const std::string images = "\0\0\x08\x03\0\0\0\x02\0\0\0\x01\0\0\0\x03"s + "abcd
 const std::string labels = "\0\0\x08\x01\0\0\0\x02\x07\x09"s;
 
 void write_gzipped(const fs::path& file, const std::string& bytes) {
-  const gzFile out = gzopen(file.c_str(), "wb");
+  const gzFile out = gzopen(file.string().c_str(), "wb");
   gzwrite(out, bytes.data(), static_cast<unsigned>(bytes.size()));
   gzclose(out);
 }

@@ -3,16 +3,12 @@
 #include <algorithm>
 #include <atomic>
 #include <concepts>
-#include <fstream>
 #include <limits>
 #include <map>
 #include <memory>
 #include <optional>
 #include <set>
 #include <string>
-
-#include <sys/resource.h>
-#include <unistd.h>
 
 #include "pleat/core/base/error.h"
 #include "pleat/core/device/cuda.h"
@@ -23,6 +19,7 @@
 #include "pleat/tests/catch.h"
 #include "pleat/tests/gpu.h"
 #include "pleat/tests/skip.h"
+#include "pleat/tests/system.h"
 
 using namespace pleat;
 using namespace pleat::data;
@@ -286,22 +283,17 @@ TEST_CASE("threads that cannot be started are an error, and those that were are 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
   return pleat_test::skip("a sanitizer needs the address space itself");
 #endif
-  rlimit before{};
-  REQUIRE(getrlimit(RLIMIT_AS, &before) == 0);
-  int64_t pages = 0;
-  REQUIRE(std::ifstream("/proc/self/statm") >> pages);
   // Some hundred stacks of 8 MB more than the process has.
-  rlimit little = before;
-  little.rlim_cur = static_cast<rlim_t>(pages * sysconf(_SC_PAGESIZE)) + (std::size_t{1} << 30);
   DataLoader loader(numbers(10'000), {.batch_size = 1, .workers = 1024});
-  REQUIRE(setrlimit(RLIMIT_AS, &little) == 0);
+  std::optional<pleat_test::AddressSpaceLimit> limit(std::in_place, std::int64_t{1} << 30);
+  if (!limit->holds()) return pleat_test::skip("the system limits no process's addresses");
   std::string message;
   try {
     (void)loader.begin();
   } catch (const Error& error) {
     message = error.what();
   }
-  REQUIRE(setrlimit(RLIMIT_AS, &before) == 0);
+  limit.reset();
   CHECK_THAT(message, Catch::Matchers::Contains("of 1024 cannot be started") &&
                           Catch::Matchers::EndsWith("take fewer workers"));
 }

@@ -8,6 +8,7 @@
 #include "pleat/core/memory/allocator.h"
 #include "pleat/data/image.h"
 #include "pleat/tests/catch.h"
+#include "pleat/tests/system.h"
 #include "pleat/tests/temporary_directory.h"
 
 using namespace pleat;
@@ -32,9 +33,10 @@ std::string chunk(const std::string& kind, const std::string& data, int64_t prom
 }
 
 std::string compressed(const std::string& data) {
-  std::vector<Bytef> out(compressBound(data.size()));
-  uLongf size = out.size();
-  REQUIRE(compress2(out.data(), &size, reinterpret_cast<const Bytef*>(data.data()), data.size(), 9) == Z_OK);
+  const auto bytes = static_cast<uLong>(data.size());
+  uLongf size = compressBound(bytes);
+  std::vector<Bytef> out(size);
+  REQUIRE(compress2(out.data(), &size, reinterpret_cast<const Bytef*>(data.data()), bytes, 9) == Z_OK);
   return {out.begin(), out.begin() + static_cast<std::ptrdiff_t>(size)};
 }
 
@@ -42,13 +44,6 @@ std::string compressed(const std::string& data) {
 std::string png_start(uint32_t width, uint32_t height, char interlaced = 0) {
   return "\x89PNG\r\n\x1a\n" +
          chunk("IHDR", big_endian(width) + big_endian(height) + '\x08' + std::string(3, '\0') + interlaced);
-}
-
-// Kilobytes of address space that the process has ever had, which what it takes from the system adds to.
-int64_t peak_memory() {
-  const auto bytes = pleat_test::read_bytes("/proc/self/status");
-  const std::string text(bytes.begin(), bytes.end());
-  return std::stoll(text.substr(text.find("VmPeak:") + 7));
 }
 
 std::string message_of(const std::function<void()>& call) {
@@ -70,9 +65,9 @@ TEST_CASE("PNG: no chunk takes the memory that its length promises", "[data][cpu
     const std::string bytes = png_start(1, 1) + chunk(kind, "key", 0x7fffffff);
     REQUIRE(bytes.size() < 100);
     write_bytes(path, bytes);
-    const int64_t before = peak_memory();
+    const int64_t before = pleat_test::peak_memory_kb();
     CHECK_THAT(message_of([&] { read_image(path); }), Contains(path.string()));
-    CHECK(peak_memory() - before < 100'000);
+    CHECK(pleat_test::peak_memory_kb() - before < 100'000);
   }
 }
 
@@ -84,9 +79,9 @@ TEST_CASE("PNG: what is said beside the pixels is skipped", "[data][cpu]") {
   write_bytes(path, png_start(2, 1) + chunk("iCCP", std::string("name\0\0", 6) + bomb) +
                         chunk("zTXt", std::string("key\0\0", 5) + bomb) +
                         chunk("IDAT", compressed(std::string("\0\x07\x09", 3))) + chunk("IEND", ""));
-  const int64_t before = peak_memory();
+  const int64_t before = pleat_test::peak_memory_kb();
   CHECK(read_image(path).to_vector<int>() == std::vector<int>{7, 9});
-  CHECK(peak_memory() - before < 40'000);
+  CHECK(pleat_test::peak_memory_kb() - before < 40'000);
 }
 
 TEST_CASE("pictures: sizes are checked before memory is taken", "[data]") {
@@ -113,10 +108,10 @@ TEST_CASE("pictures: sizes are checked before memory is taken", "[data]") {
         Example{"P5 30000 30000 255 xx", "truncated"}}) {
     write_bytes(path, example.bytes);
     reset_peak_statistics();
-    const int64_t tensors = allocator_statistics().peak, before = peak_memory();
+    const int64_t tensors = allocator_statistics().peak, before = pleat_test::peak_memory_kb();
     CHECK_THAT(message_of([&] { read_image(path); }), Contains(example.part) && Contains(path.string()));
     CHECK(allocator_statistics().peak == tensors);
-    CHECK(peak_memory() - before < 100'000);
+    CHECK(pleat_test::peak_memory_kb() - before < 100'000);
   }
 }
 

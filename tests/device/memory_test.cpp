@@ -1,15 +1,9 @@
 // Training goes on with a smaller batch after an OutOfMemoryError.
 
-#include <cstdio>
 #include <functional>
 #include <memory>
 #include <optional>
 #include <vector>
-
-#if defined(__linux__)
-#include <sys/resource.h>
-#include <unistd.h>
-#endif
 
 #include "pleat/core/base/error.h"
 #include "pleat/core/device/cuda.h"
@@ -27,6 +21,8 @@
 #include "pleat/nn/pool.h"
 #include "pleat/tests/catch.h"
 #include "pleat/tests/gpu.h"
+#include "pleat/tests/skip.h"
+#include "pleat/tests/system.h"
 
 using namespace pleat;
 
@@ -111,44 +107,16 @@ TEST_CASE("cuda: training goes on with a smaller batch after an out-of-memory er
   check_training_goes_on(Device(DeviceType::cuda), too_many, [] {});
 }
 
-#if defined(__linux__)
-namespace {
-
-/// The address space of this process, bounded for a scope.
-class AddressSpaceLimit {
- public:
-  /// Leaves room for so many more bytes.
-  explicit AddressSpaceLimit(int64_t room) {
-    long pages = 0;
-    std::FILE* file = std::fopen("/proc/self/statm", "r");
-    REQUIRE(file != nullptr);
-    const int read = std::fscanf(file, "%ld", &pages);
-    std::fclose(file);
-    REQUIRE(read == 1);
-    REQUIRE(getrlimit(RLIMIT_AS, &previous_) == 0);
-    rlimit limit = previous_;
-    limit.rlim_cur = static_cast<rlim_t>(pages * sysconf(_SC_PAGESIZE) + room);
-    REQUIRE(setrlimit(RLIMIT_AS, &limit) == 0);
-  }
-  ~AddressSpaceLimit() { setrlimit(RLIMIT_AS, &previous_); }
-  AddressSpaceLimit(const AddressSpaceLimit&) = delete;
-  AddressSpaceLimit& operator=(const AddressSpaceLimit&) = delete;
-
- private:
-  rlimit previous_{};
-};
-
-}  // namespace
-
 TEST_CASE("training goes on with a smaller batch after an out-of-memory error", "[core]") {
 #if PLEAT_ADDRESS_SANITIZER
   pleat_test::skip("AddressSanitizer needs address space without bounds");
 #else
-  std::optional<AddressSpaceLimit> limit;
+  if (!pleat_test::AddressSpaceLimit(1024 * mebi).holds())
+    return pleat_test::skip("the system limits no process's addresses");
+  std::optional<pleat_test::AddressSpaceLimit> limit;
   check_training_goes_on(Device(), 1024 * mebi / bytes_an_image, [&] {
     empty_cache();
     limit.emplace(256 * mebi);
   });
 #endif
 }
-#endif

@@ -1,8 +1,6 @@
 #include <fstream>
 #include <limits>
 
-#include <sys/stat.h>
-
 #include "pleat/core/tensor/create.h"
 #include "pleat/data/annotated_pictures.h"
 #include "pleat/data/dataset.h"
@@ -162,11 +160,9 @@ MistakeSection file_mistakes() {
   write("ages.csv", "name,age\nAnn,31\nBob,\nCid,old\n");
   write("half.png", "\x89PNG\r\n\x1a\n");
   io::write_npy("ones.npy", ones({8, 8}));
-  ::mkfifo("pipe.npy", 0600);
   return {"Files",
-          "`page.safetensors` is a web page, `model.pt` a file of PyTorch, `empty.npy` is empty, `pipe.npy` "
-          "a named "
-          "pipe, `ragged.csv` has a line of three cells, `ages.csv` an empty one and the age \"old\", "
+          "`page.safetensors` is a web page, `model.pt` a file of PyTorch, `empty.npy` is empty, "
+          "`ragged.csv` has a line of three cells, `ages.csv` an empty one and the age \"old\", "
           "`ones.npy` holds `ones({8, 8})`, `half.png` breaks off, `notes.npy` is a text and "
           "`data_batch_1.bin` 100 "
           "bytes long.",
@@ -176,14 +172,12 @@ MistakeSection file_mistakes() {
               MISTAKE(io::read_safetensors("model.pt")),
               MISTAKE(io::read_safetensors(".")),
               MISTAKE(io::read_npy("empty.npy")),
-              MISTAKE(io::read_npy("pipe.npy")),
               MISTAKE(io::read_npy("ones.npy", {.memory_limit = 100})),
               MISTAKE(io::read_npy("notes.npy")),
               MISTAKE(io::read_npy("model.pt")),
               MISTAKE(io::read_npz("notes.npy")),
               MISTAKE(io::write_safetensors("no/such/folder/weights.safetensors", {{"w", ones({2})}})),
               MISTAKE(io::write_safetensors("weights.safetensors", {{"w", Tensor()}})),
-              MISTAKE(io::write_npy("pipe.npy", ones({2}))),
               MISTAKE(io::read_csv("ragged.csv")),
               MISTAKE(io::read_csv("ages.csv").column("age")),
               MISTAKE(io::read_csv("ages.csv").column("weight")),

@@ -3,8 +3,6 @@
 #include <functional>
 #include <string>
 
-#include <sys/stat.h>
-
 #include "pleat/core/base/error.h"
 #include "pleat/core/tensor/create.h"
 #include "pleat/data/datasets.h"
@@ -53,38 +51,17 @@ std::string message_of(const std::function<void()>& call) {
 
 }  // namespace
 
-TEST_CASE("every reader takes regular files only, and waits for none", "[io][data]") {
+TEST_CASE("every reader takes regular files only, and names the others", "[io][data]") {
   const TemporaryDirectory folder;
-  REQUIRE(::mkfifo((folder / "pipe").c_str(), 0600) == 0);
-  fs::create_symlink(folder / "pipe", folder / "link");
   for (const Reader& reader : readers()) {
     INFO(reader.name);
-    for (const auto& [name, kind] : {std::pair<std::string, std::string>{"pipe", "a pipe"},
-                                     {"link", "a pipe"},
-                                     {"/dev/zero", "a device"},
-                                     {".", "a folder"}}) {
-      const fs::path path = folder.path() / name;
-      const std::string message = message_of([&] { reader.read(path, {}); });
-      CHECK_THAT(message, Contains("'" + path.string() + "': is not a regular file, but " + kind));
-    }
+    CHECK_THAT(message_of([&] { reader.read(folder.path(), {}); }),
+               Contains("'" + folder.path().string() + "': is not a regular file, but a folder"));
     CHECK_THAT(message_of([&] { reader.read(folder / "none", {}); }),
                Contains((folder / "none").string()) && Contains("No such file"));
     // Nothing opens the file before a zero byte.
-    CHECK_THAT(message_of([&] { reader.read(fs::path(std::string("/dev/null\0x", 11)), {}); }),
-               Contains("zero byte"));
+    CHECK_THAT(message_of([&] { reader.read(fs::path(std::string("x\0y", 3)), {}); }), Contains("zero byte"));
   }
-  for (const bool train : {true, false}) {
-    const char* name = train ? "data_batch_1.bin" : "test_batch.bin";
-    fs::create_symlink(folder / "pipe", folder / name);
-    CHECK_THAT(message_of([&] { data::read_cifar10(folder.path(), train); }), Contains("a pipe"));
-  }
-}
-
-TEST_CASE("links to files are followed", "[io]") {
-  const TemporaryDirectory folder;
-  write_bytes(folder / "x.npy", std::string("nonsense"));
-  fs::create_symlink(folder / "x.npy", folder / "link.npy");
-  CHECK_THAT(message_of([&] { io::read_npy(folder / "link.npy"); }), Contains("is not a .npy file"));
 }
 
 TEST_CASE("a memory limit is a number of bytes", "[io]") {

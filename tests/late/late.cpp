@@ -8,12 +8,14 @@
 #include <map>
 #include <mutex>
 #include <optional>
+#include <random>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include <pleat/pleat.h>
-#include <unistd.h>
+
+#include "pleat/tests/system.h"
 
 using namespace pleat;
 
@@ -22,7 +24,7 @@ namespace {
 void expect(bool right, const char* where, const std::string& what) {
   if (right) return;
   std::fprintf(stderr, "late: %s: %s is wrong\n", where, what.c_str());
-  ::_exit(1);
+  pleat_test::leave(1);
 }
 
 bool main_ended = false;
@@ -97,7 +99,7 @@ void train(const char* where) {
 
 void write(const char* where) {
   const std::filesystem::path folder =
-      std::filesystem::temp_directory_path() / ("pleat_late_" + std::to_string(::getpid()));
+      std::filesystem::temp_directory_path() / ("pleat_late_" + std::to_string(std::random_device()()));
   std::filesystem::create_directory(folder);
   const Tensor x = rand({5, 5});
   io::write_safetensors(folder / "x.safetensors", {{"x", x}});

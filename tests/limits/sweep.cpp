@@ -3,11 +3,8 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
-#include <fstream>
 #include <limits>
-
-#include <sys/resource.h>
-#include <unistd.h>
+#include <optional>
 
 #include "pleat/core/base/error.h"
 #include "pleat/core/memory/address_sanitizer.h"
@@ -18,6 +15,7 @@
 #include "pleat/ops/reduce/reduce.h"
 #include "pleat/ops/shape/shape.h"
 #include "pleat/tests/catch.h"
+#include "pleat/tests/system.h"
 
 #if defined(__SANITIZE_THREAD__)
 #define PLEAT_SHADOW_MEMORY 1
@@ -53,29 +51,6 @@ constexpr std::array<int64_t, 17> extremes = {least,
 constexpr int64_t memory = int64_t{4} << 20;           // for tensors and tables
 constexpr int64_t address_space = int64_t{512} << 20;  // with stacks of threads
 constexpr double most_seconds = 5;                     // under a sanitizer, on a busy machine
-
-/// What is asked for beside Pleat's allocator fails beyond `address_space`, so that it is seen.
-class AddressSpaceScope {
- public:
-  AddressSpaceScope() {
-    if (PLEAT_SHADOW_MEMORY != 0 || getrlimit(RLIMIT_AS, &before_) != 0) return;
-    int64_t pages = 0;
-    std::ifstream("/proc/self/statm") >> pages;
-    if (pages == 0) return;
-    rlimit now = before_;
-    now.rlim_cur = std::min(now.rlim_max, static_cast<rlim_t>(pages * sysconf(_SC_PAGESIZE) + address_space));
-    changed_ = setrlimit(RLIMIT_AS, &now) == 0;
-  }
-  ~AddressSpaceScope() {
-    if (changed_) setrlimit(RLIMIT_AS, &before_);
-  }
-  AddressSpaceScope(const AddressSpaceScope&) = delete;
-  AddressSpaceScope& operator=(const AddressSpaceScope&) = delete;
-
- private:
-  rlimit before_{};
-  bool changed_ = false;
-};
 
 /// Reads the result, and takes the way back where there is one.
 void use(const Tensor& y) {
@@ -115,7 +90,8 @@ std::string trouble_with(const SweptCall& call, const Integers& i) {
 
 void sweep_calls(const std::string& name, const Integers& usual, const SweptCall& call) {
   const HostMemoryScope limit(allocator_statistics().allocated + memory);
-  const AddressSpaceScope space;
+  std::optional<AddressSpaceLimit> space;
+  if (PLEAT_SHADOW_MEMORY == 0) space.emplace(address_space);
   std::string wrong;
   const auto run = [&](const Integers& i) {
     const std::string trouble = trouble_with(call, i);

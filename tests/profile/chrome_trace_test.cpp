@@ -187,9 +187,5 @@ TEST_CASE("a trace is written as a whole or not at all", "[profile]") {
   std::filesystem::create_directory(taken);
   std::ofstream(taken / "file") << "x";
   CHECK_THROWS_AS(profile.export_chrome_trace(taken), FileError);
-  profile.export_chrome_trace("/dev/null");
-  CHECK(std::filesystem::is_character_file("/dev/null"));
-  CHECK_THROWS_WITH(profile.export_chrome_trace("/dev/full"),
-                    "export_chrome_trace: cannot write '/dev/full': No space left on device");
   CHECK(std::distance(std::filesystem::directory_iterator(folder.path()), {}) == 2);
 }

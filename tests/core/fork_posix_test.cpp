@@ -1,3 +1,4 @@
+// POSIX: Windows has no fork()
 #include <atomic>
 #include <chrono>
 #include <cstdio>

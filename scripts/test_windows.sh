@@ -1,0 +1,41 @@
+#!/usr/bin/env bash
+# Builds Pleat for 64-bit Windows with mingw-w64 and runs its tests on wine:
+#   scripts/test_windows.sh [--quick] [options of ctest, which ctest --help lists]
+# With --quick only the library, a program that uses it as installed, and the tests
+# of files, threads, memory and formats (tests/core, tests/io), not optimised.
+# What is missing is installed (scripts/setup.sh --for windows); libraries for
+# Windows are collected once, in build/windows-deps. The last line reads
+# "N passed, N failed, N skipped"; tests that Windows cannot run are skipped.
+set -euo pipefail
+here=$(dirname "${BASH_SOURCE[0]}")
+# shellcheck source=common.sh
+source "$here/common.sh"
+
+preset=windows build=$root/build/windows
+options=()
+if [[ ${1:-} == --quick ]]; then
+  shift
+  build=$root/build/windows-quick
+  options=(-DCMAKE_BUILD_TYPE=None -DCMAKE_CXX_FLAGS=-DNDEBUG -DPLEAT_BUILD_EXAMPLES=OFF -DPLEAT_BUILD_BENCH=OFF "-DPLEAT_TESTS_OF=core|io")
+fi
+deps=$root/build/windows-deps
+"$here/setup.sh" --for windows
+[[ -f $deps/versions.txt ]] || "$here/bundle_deps.sh" --for windows "$deps"
+
+say "configure $preset"
+(cd "$root" && quietly configure_windows cmake --preset "$preset" -B "$build" \
+  "-DPLEAT_WERROR=${PLEAT_WERROR:-OFF}" ${options[@]+"${options[@]}"})
+say "build $preset"
+if [[ -t 1 ]]; then
+  cmake --build "$build" --parallel "$(jobs)"
+else
+  NINJA_STATUS='[%f/%t] ' cmake --build "$build" --parallel "$(jobs)" | thin_status
+fi
+
+# A Windows of its own, made before the tests, which run side by side.
+wine=$(find_wine)
+export WINEPREFIX=$root/build/wine WINEDEBUG=-all
+quietly wine_prefix "$wine" wineboot --init
+say "test $preset"
+run_tests "$build/tests.xml" --test-dir "$build" --output-on-failure "$@"
+end_of_tests

@@ -1,0 +1,56 @@
+#include <algorithm>
+#include <filesystem>
+#include <string>
+
+#include <windows.h>
+
+#include "pleat/core/base/error.h"
+#include "pleat/core/files/atomic_file.h"
+#include "pleat/core/files/input_file.h"
+#include "pleat/tests/catch.h"
+#include "pleat/tests/skip.h"
+#include "pleat/tests/system.h"
+#include "pleat/tests/temporary_directory.h"
+
+using namespace pleat;
+using namespace pleat_test;
+using Catch::Matchers::Contains;
+namespace fs = std::filesystem;
+
+TEST_CASE("paths of Windows have drives, and either separator", "[core]") {
+  const TemporaryDirectory directory;
+  std::string path = (directory / "x").string();
+  REQUIRE(path.substr(1, 2) == ":\\");
+  write_file("test", path, "1");
+  std::replace(path.begin(), path.end(), '\\', '/');
+  CHECK(InputFile("read", path).size() == 1);
+  write_file("test", path, "22");
+  CHECK(InputFile("read", (directory / "X").string()).size() == 2);  // names are alike in either case
+  CHECK_THROWS_WITH(write_file("test", directory / "a?b", "x"), Contains("cannot write"));
+  write_file("test", "NUL", "x");
+  CHECK_THROWS_WITH(InputFile("read", "NUL"), Contains("is not a regular file, but a device"));
+}
+
+TEST_CASE("a file that another program has open is named with the reason", "[core]") {
+  const TemporaryDirectory directory;
+  const fs::path path = directory / "x";
+  write_file("test", path, "old");
+  HANDLE other = CreateFileW(path.c_str(), GENERIC_READ, 0, nullptr, OPEN_EXISTING, 0, nullptr);
+  REQUIRE(other != INVALID_HANDLE_VALUE);
+  CHECK_THROWS_WITH(InputFile("read", path), Contains("Another program has it open"));
+  CHECK_THROWS_AS(write_file("test", path, "new"), FileError);
+  CloseHandle(other);
+  CHECK(InputFile("read", path).size() == 3);
+  CHECK(std::distance(fs::directory_iterator(directory.path()), {}) == 1);
+}
+
+TEST_CASE("a file is replaced while it is read, and the reader keeps the old one", "[core]") {
+  if (!replaces_open_files()) return skip("the system replaces no file that is open");
+  const TemporaryDirectory directory;
+  const fs::path path = directory / "x";
+  write_file("test", path, "old");
+  const InputFile reader("read", path);
+  write_file("test", path, "newer");
+  CHECK(reader.read_text(1) == "old");
+  CHECK(InputFile("read", path).read_text(1) == "newer");
+}
