@@ -9,7 +9,8 @@ if(EXISTS ${PLEAT_ARM_ROOT})
   list(APPEND CMAKE_FIND_ROOT_PATH ${PLEAT_ARM_ROOT})
   set(CMAKE_FIND_ROOT_PATH_MODE_PROGRAM NEVER)
   set(CMAKE_CXX_STANDARD_INCLUDE_DIRECTORIES ${PLEAT_ARM_ROOT}/usr/include/${CMAKE_LIBRARY_ARCHITECTURE})  # jconfig.h
-  set(CMAKE_EXE_LINKER_FLAGS_INIT -Wl,-rpath-link,${PLEAT_ARM_ROOT}/usr/lib/${CMAKE_LIBRARY_ARCHITECTURE})
+  # Also for libraries of libraries, when linked and when run.
+  set(CMAKE_EXE_LINKER_FLAGS_INIT -Wl,--disable-new-dtags,-rpath-link,${PLEAT_ARM_ROOT}/usr/lib/${CMAKE_LIBRARY_ARCHITECTURE})
 endif()
 find_program(PLEAT_QEMU_AARCH64 qemu-aarch64)
 if(PLEAT_QEMU_AARCH64)
