@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "pleat/core/base/processor.h"
 #include "pleat/ops/matmul/gemm_bfloat16_kernels.h"
 #include "pleat/ops/matmul/gemm_blocks.h"
 #include "pleat/ops/matmul/gemm_panels.h"
@@ -13,11 +14,8 @@ constexpr int64_t most_rows = 256;
 constexpr int64_t most_depth = 1024;
 
 const BFloat16Kernels* find_kernels() {
-#if defined(__x86_64__)
-  if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-      __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512bf16"))
-    return bfloat16_kernels_avx512();
-#endif
+  if (processor_has(Instructions::avx512_bf16)) return bfloat16_kernels_avx512();
+  if (processor_has(Instructions::arm_bf16)) return bfloat16_kernels_arm();
   return nullptr;
 }
 

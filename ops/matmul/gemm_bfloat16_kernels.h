@@ -45,8 +45,9 @@ struct BFloat16Kernels {
   void (*multiply_to_bfloat16)(const BFloat16Panel&);
 };
 
-/// Those with the instructions of AVX512_BF16, which the caller has found the processor to have; null where
-/// the compiler knows none.
+/// Those with the instructions of AVX512_BF16 and of bf16 of 64-bit Arm, which the caller has found the
+/// processor to have; null where the compiler knows none.
 const BFloat16Kernels* bfloat16_kernels_avx512();
+const BFloat16Kernels* bfloat16_kernels_arm();
 
 }  // namespace pleat::ops

@@ -71,6 +71,9 @@ constexpr int64_t interleaved_channel(int64_t i, int64_t block) {
 const U8S8Kernels& u8s8_kernels_portable();
 /// With AVX512_VNNI, for processors that have it; null where the compiler knows none.
 const U8S8Kernels* u8s8_kernels_avx512();
+/// With i8mm of 64-bit Arm, and with its older dotprod; null where the compiler knows none.
+const U8S8Kernels* u8s8_kernels_i8mm();
+const U8S8Kernels* u8s8_kernels_dotprod();
 /// The fastest that the processor has.
 const U8S8Kernels& u8s8_kernels();
 

@@ -30,6 +30,42 @@ template <class Isa, int size, class V>
                                  count);
 }
 
+/// What the compiler's vectors are enough for.
+struct CompilersVectors {
+  template <int size>
+  [[gnu::always_inline]] static auto low_bytes(const Vector<int32_t, 4 * size>& x) {
+    using Bytes [[gnu::vector_size(size)]] = uint8_t;
+    return __builtin_convertvector(x, Bytes);
+  }
+  template <int size, class V>
+  [[gnu::always_inline]] static Vector<float, 4 * size> to_floats(const V& x) {
+    return __builtin_convertvector(x, Vector<float, 4 * size>);
+  }
+  /// The elements at `from`, the first `count` of them.
+  template <int size, class T>
+  [[gnu::always_inline]] static auto load_some(const T* from, int64_t count) {
+    constexpr int bytes_of_all = size * static_cast<int>(sizeof(T));
+    if (count >= size) return load<bytes_of_all>(from);
+    T some[size] = {};
+    std::memcpy(some, from, static_cast<std::size_t>(count) * sizeof(T));
+    return load<bytes_of_all>(static_cast<const T*>(some));
+  }
+  template <int size, class T, class V>
+  [[gnu::always_inline]] static void store_some(T* to, const V& x, int64_t count) {
+    constexpr int bytes_of_all = size * static_cast<int>(sizeof(T));
+    if (count >= size) return store<bytes_of_all>(to, x);
+    T some[size];
+    store<bytes_of_all>(some, x);
+    std::memcpy(to, some, static_cast<std::size_t>(count) * sizeof(T));
+  }
+  template <class V>
+  [[gnu::always_inline]] static V limited(const V& x, float low, float high) {
+    const V lowest = V{} + low, highest = V{} + high;
+    const V raised = x > lowest ? x : lowest;
+    return raised < highest ? raised : highest;
+  }
+};
+
 enum class Addend { none, of_float, of_uint8 };
 
 /// Rows of sums, tile_columns apart, to y.
@@ -105,8 +141,10 @@ void multiply_tile(const U8S8Product& p, const uint8_t* const* a, const int8_t* 
   });
 }
 
+/// So many that their sums stay in registers; a strip of one vector has enough with half of them.
 template <class Isa, int strips>
-constexpr int most_rows = strips == 1 ? Isa::sums / 2 : Isa::sums* Isa::bytes / (64 * strips);
+constexpr int most_rows = Isa::bytes == 64 && strips == 1 ? Isa::sums / 2
+                                                          : Isa::sums* Isa::bytes / (64 * strips);
 
 using Tile = void (*)(const U8S8Product&, const uint8_t* const*, const int8_t*, const int32_t*, int32_t*);
 

@@ -1,7 +1,12 @@
+#include <utility>
+
+#include "pleat/core/base/processor.h"
 #include "pleat/ops/quantized/u8s8_loops.h"
 
 #if defined(__SSE2__)
 #include <immintrin.h>
+#elif defined(__aarch64__)
+#include <arm_neon.h>
 #endif
 
 namespace pleat::ops {
@@ -25,13 +30,19 @@ template <int bytes>
 #if defined(__SSE2__)
   if constexpr (bytes == 16)
     return reinterpret_cast<Ints>(_mm_madd_epi16(reinterpret_cast<__m128i>(a), reinterpret_cast<__m128i>(b)));
+#elif defined(__aarch64__)
+  if constexpr (bytes == 16) {
+    const auto x = reinterpret_cast<int16x8_t>(a), y = reinterpret_cast<int16x8_t>(b);
+    return reinterpret_cast<Ints>(
+        vpaddq_s32(vmull_s16(vget_low_s16(x), vget_low_s16(y)), vmull_high_s16(x, y)));
+  }
 #endif
   const Ints x = reinterpret_cast<Ints>(a), y = reinterpret_cast<Ints>(b);
   return ((x << 16) >> 16) * ((y << 16) >> 16) + (x >> 16) * (y >> 16);
 }
 
 /// By 16 bits: the even bytes, and the odd ones.
-struct Portable {
+struct Portable : CompilersVectors {
   static constexpr int bytes = simd::register_bytes;
   static constexpr int sums = simd::registers == 32 ? 16 : 8;
   static constexpr int strips = bytes == 64 ? 2 : 1;
@@ -57,47 +68,14 @@ struct Portable {
                                                           const Operand<size>& a, const Operand<size>& b) {
     return sum + add_products<size>(a.even, b.even) + add_products<size>(a.odd, b.odd);
   }
-  template <int size>
-  [[gnu::always_inline]] static auto low_bytes(const Vector<int32_t, 4 * size>& x) {
-    using Bytes [[gnu::vector_size(size)]] = uint8_t;
-    return __builtin_convertvector(x, Bytes);
-  }
-  template <int size, class V>
-  [[gnu::always_inline]] static Vector<float, 4 * size> to_floats(const V& x) {
-    return __builtin_convertvector(x, Vector<float, 4 * size>);
-  }
-  /// The elements at `from`, the first `count` of them.
-  template <int size, class T>
-  [[gnu::always_inline]] static auto load_some(const T* from, int64_t count) {
-    constexpr int bytes_of_all = size * static_cast<int>(sizeof(T));
-    if (count >= size) return load<bytes_of_all>(from);
-    T some[size] = {};
-    std::memcpy(some, from, static_cast<std::size_t>(count) * sizeof(T));
-    return load<bytes_of_all>(static_cast<const T*>(some));
-  }
-  template <int size, class T, class V>
-  [[gnu::always_inline]] static void store_some(T* to, const V& x, int64_t count) {
-    constexpr int bytes_of_all = size * static_cast<int>(sizeof(T));
-    if (count >= size) return store<bytes_of_all>(to, x);
-    T some[size];
-    store<bytes_of_all>(some, x);
-    std::memcpy(to, some, static_cast<std::size_t>(count) * sizeof(T));
-  }
-  template <class V>
-  [[gnu::always_inline]] static V limited(const V& x, float low, float high) {
-    const V lowest = V{} + low, highest = V{} + high;
-    const V raised = x > lowest ? x : lowest;
-    return raised < highest ? raised : highest;
-  }
 };
 
 const U8S8Kernels& find_kernels() {
-#if defined(__x86_64__)
-  const U8S8Kernels* const found = u8s8_kernels_avx512();
-  if (found != nullptr && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-      __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512vnni"))
-    return *found;
-#endif
+  using enum Instructions;
+  for (const auto& [instructions, kernels] : {std::pair{avx512_vnni, &u8s8_kernels_avx512},
+                                              {arm_i8mm, &u8s8_kernels_i8mm},
+                                              {arm_dotprod, &u8s8_kernels_dotprod}})
+    if (kernels() != nullptr && processor_has(instructions)) return *kernels();
   return kernels_of<Portable>;
 }
 

@@ -3,6 +3,8 @@
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>
+#include <iterator>
+#include <sstream>
 #include <stdexcept>
 
 #include <fcntl.h>
@@ -26,10 +28,15 @@ std::string path_of(const std::string& program) {
     const auto equals = setting.find('=');
     ::setenv(setting.substr(0, equals).c_str(), setting.substr(equals + 1).c_str(), 1);
   }
-  std::vector<char*> pointers{const_cast<char*>(path.c_str())};
+  // Behind what runs programs for another processor, which is words.
+  std::istringstream emulator(PLEAT_EMULATOR);
+  std::vector<std::string> words{std::istream_iterator<std::string>(emulator), {}};
+  words.push_back(path);
+  std::vector<char*> pointers;
+  for (std::string& word : words) pointers.push_back(word.data());
   for (const std::string& argument : arguments) pointers.push_back(const_cast<char*>(argument.c_str()));
   pointers.push_back(nullptr);
-  ::execv(path.c_str(), pointers.data());
+  ::execv(pointers[0], pointers.data());
   ::_exit(126);
 }
 
