@@ -23,8 +23,6 @@ namespace fs = std::filesystem;
 
 namespace {
 
-bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
-
 std::string text_of(const fs::path& file) {
   const auto bytes = read_bytes(file);
   return {bytes.begin(), bytes.end()};
