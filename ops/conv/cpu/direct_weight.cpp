@@ -152,10 +152,12 @@ class WeightTask {
         }
   }
 
+  /// Of a group in the copy: fewer than the plan's where the last block of channels is smaller.
+  int64_t source_blocks() const { return ceil_div(channels_, plan_.source_block); }
   /// The elements of a run's windows from channel c of a group on.
   const T* source(const TapRun& run, int64_t group, int64_t c) const {
     if (plan_.in_place) return x_ + run.offset + group * p_.group_in() + c;
-    const int64_t block = group * plan_.source_blocks() + c / plan_.source_block;
+    const int64_t block = group * source_blocks() + c / plan_.source_block;
     return copy_ + block * plan_.source_block_elements() + run.offset * plan_.source_block;
   }
 
@@ -191,7 +193,7 @@ class WeightTask {
     // Of the padding only runs of several taps read some.
     const auto clear = [&](int64_t to, int64_t count) {
       if (!plan_.taps_join) return;
-      for (int64_t b = 0; b < groups_ * plan_.source_blocks(); ++b)
+      for (int64_t b = 0; b < groups_ * source_blocks(); ++b)
         std::fill_n(copy_ + b * plan_.source_block_elements() + to * block, count * block, T(0));
     };
     plan_.pieces.visit(piece, copy, clear);
