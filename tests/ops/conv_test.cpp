@@ -10,6 +10,7 @@
 #include "pleat/ops/reduce/reduce.h"
 #include "pleat/tests/catch.h"
 #include "pleat/tests/ops/conv_cases.h"
+#include "pleat/tests/relative_error.h"
 
 using namespace pleat;
 using Catch::Matchers::Contains;
@@ -105,6 +106,35 @@ TEST_CASE("the first layer's input gradient is not computed when nobody needs it
   CHECK_NOTHROW(sum(y).backward());
   const Tensor wanted = x.detach().set_requires_grad();
   CHECK_THROWS_AS(sum(conv2d(wanted, w, {.backward_input_implementation = "none"})).backward(), ValueError);
+}
+
+// Sizes at which blocks of channels and filters are unequal, for vectors of all widths.
+TEST_CASE("grouped convolutions of many sizes agree with the reference", "[conv][cpu]") {
+  Generator generator(3);
+  for (const DType dtype : {float64, float32})
+    for (const int64_t groups : {2, 3})
+      for (const int64_t channels : {3, 10, 20, 23, 28})
+        for (const int64_t filters : {2, 16, 24}) {
+          const TensorOptions options{.dtype = dtype, .device = Device()};
+          const Tensor x = randn({2, groups * channels, 5, 6}, options, generator);
+          const Tensor w = randn({groups * filters, channels, 3, 3}, options, generator);
+          const Tensor dy = randn({2, groups * filters, 5, 6}, options, generator);
+          const auto passes = [&](const std::string& implementation) {
+            const Tensor image = x.detach().set_requires_grad(), weight = w.detach().set_requires_grad();
+            const Tensor y =
+                conv2d(image, weight, {}, {.padding = 1, .groups = groups, .implementation = implementation});
+            y.backward(dy);
+            return std::vector{y, image.grad(), weight.grad()};
+          };
+          const std::vector<Tensor> expected = passes("reference");
+          for (const char* implementation : {"direct", "unfold"}) {
+            const std::vector<Tensor> found = passes(implementation);
+            for (std::size_t i = 0; i < found.size(); ++i) {
+              CAPTURE(dtype, groups, channels, filters, implementation, i);
+              CHECK(test::relative_error(found[i], expected[i].to_vector<double>()) < 1e-5);
+            }
+          }
+        }
 }
 
 TEST_CASE("bad transposed convolutions are refused", "[conv]") {
