@@ -155,7 +155,8 @@ class WeightTask {
   /// The elements of a run's windows from channel c of a group on.
   const T* source(const TapRun& run, int64_t group, int64_t c) const {
     if (plan_.in_place) return x_ + run.offset + group * p_.group_in() + c;
-    const int64_t block = group * plan_.source_blocks() + c / plan_.source_block;
+    // The last task's channels may have fewer blocks than the plan's.
+    const int64_t block = group * ceil_div(channels_, plan_.source_block) + c / plan_.source_block;
     return copy_ + block * plan_.source_block_elements() + run.offset * plan_.source_block;
   }
 
