@@ -65,6 +65,10 @@ SegmentationFolder::SegmentationFolder(const fs::path& pictures, const fs::path&
   image_ = read_picture(samples_.front().picture, options_).shape();
 }
 
+std::shared_ptr<const Dataset> SegmentationFolder::copy() const {
+  return std::make_shared<SegmentationFolder>(*this);
+}
+
 Batch SegmentationFolder::get(std::span<const int64_t> indices) const {
   const Tensor inputs = empty_inputs("SegmentationFolder", indices, samples_.size(), image_);
   const Tensor targets = empty({inputs.size(0), image_[1], image_[2]}, {.dtype = int64, .device = Device()});
@@ -111,6 +115,10 @@ DetectionFolder::DetectionFolder(const fs::path& folder, const fs::path& boxes, 
     samples_[place->second].boxes.push_back({box[0], box[1], box[2], box[3], label, table.place(row)});
   }
   image_ = read_picture(samples_.front().picture, options_).shape();
+}
+
+std::shared_ptr<const Dataset> DetectionFolder::copy() const {
+  return std::make_shared<DetectionFolder>(*this);
 }
 
 Batch DetectionFolder::get(std::span<const int64_t> indices) const {

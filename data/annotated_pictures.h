@@ -26,7 +26,7 @@ class SegmentationFolder : public Dataset {
                      ImageFolderOptions options = {});
 
   int64_t size() const override { return static_cast<int64_t>(samples_.size()); }
-  std::shared_ptr<const Dataset> copy() const override { return std::make_shared<SegmentationFolder>(*this); }
+  std::shared_ptr<const Dataset> copy() const override;
   /// Inputs [B, channels, H, W] uint8 and targets [B, H, W] int64; where a mask becomes another size its
   /// pixels are the nearest ones. Throws IndexError; FileError when a file cannot be read, a mask has another
   /// size than its picture, or a picture another than the others.
@@ -54,7 +54,7 @@ class DetectionFolder : public Dataset {
                   ImageFolderOptions options = {});
 
   int64_t size() const override { return static_cast<int64_t>(samples_.size()); }
-  std::shared_ptr<const Dataset> copy() const override { return std::make_shared<DetectionFolder>(*this); }
+  std::shared_ptr<const Dataset> copy() const override;
   /// Inputs [B, channels, H, W] uint8, and in `extras` the boxes of all pictures, one after the other:
   /// "boxes" [K, 5] float32, (place in the batch, x1, y1, x2, y2) as roi_align takes them, and their "labels"
   /// [K] int64. A box is cut off where the picture is, and left out where less than a pixel is left. Throws

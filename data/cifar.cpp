@@ -145,4 +145,6 @@ CifarDataset read_cifar100(const fs::path& folder, Flag train, ReadOptions optio
   return read(folder, {folder / (train ? "train.bin" : "test.bin")}, cifar100, options);
 }
 
+std::shared_ptr<const Dataset> CifarDataset::copy() const { return std::make_shared<CifarDataset>(*this); }
+
 }  // namespace pleat::data

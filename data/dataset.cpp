@@ -47,6 +47,8 @@ TensorDataset::TensorDataset(Tensor inputs, Tensor targets) : inputs_(samples("i
                      inputs_.device(), targets_.device());
 }
 
+std::shared_ptr<const Dataset> TensorDataset::copy() const { return std::make_shared<TensorDataset>(*this); }
+
 Batch TensorDataset::get(std::span<const int64_t> indices) const {
   for (const int64_t index : indices)
     check<IndexError>(index >= 0 && index < size(), "dataset: sample {} of {} asked for", index, size());

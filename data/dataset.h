@@ -55,7 +55,7 @@ class TensorDataset : public Dataset {
   int64_t size() const override { return inputs_.size(0); }
   Batch get(std::span<const int64_t> indices) const override;
   Device device() const override { return inputs_.device(); }
-  std::shared_ptr<const Dataset> copy() const override { return std::make_shared<TensorDataset>(*this); }
+  std::shared_ptr<const Dataset> copy() const override;
 
   /// The same samples on a device: batches are then picked out there, and the host only sends their indices.
   TensorDataset to(Device device) const;

@@ -19,7 +19,7 @@ namespace pleat::data {
 struct CifarDataset : TensorDataset {
   CifarDataset(Tensor images, Tensor labels, std::vector<std::string> class_names_)
       : TensorDataset(std::move(images), std::move(labels)), class_names(std::move(class_names_)) {}
-  std::shared_ptr<const Dataset> copy() const override { return std::make_shared<CifarDataset>(*this); }
+  std::shared_ptr<const Dataset> copy() const override;
   std::vector<std::string> class_names;
 };
 

@@ -194,6 +194,8 @@ ImageFolder::ImageFolder(const fs::path& root, ImageFolderOptions options) : opt
   image_ = read_picture(samples_.front().path, options_).shape();
 }
 
+std::shared_ptr<const Dataset> ImageFolder::copy() const { return std::make_shared<ImageFolder>(*this); }
+
 void ImageFolder::list(const fs::path& root) {
   std::vector<fs::path> folders;
   std::error_code error;

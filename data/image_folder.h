@@ -77,7 +77,7 @@ class ImageFolder : public Dataset {
   explicit ImageFolder(const std::filesystem::path& root, ImageFolderOptions options = {});
 
   int64_t size() const override { return static_cast<int64_t>(samples_.size()); }
-  std::shared_ptr<const Dataset> copy() const override { return std::make_shared<ImageFolder>(*this); }
+  std::shared_ptr<const Dataset> copy() const override;
   /// Inputs [B, channels, H, W] uint8 and targets [B] int64.
   /// Throws IndexError; FileError when a picture cannot be read, or has another size than the others or one
   /// that is too small to be cropped.

@@ -285,7 +285,7 @@ class DataLoader::Run {
 };
 
 DataLoader::DataLoader(const AnyDataset& dataset, LoaderOptions options)
-    : dataset_(dataset.pointer()), options_(std::move(options)) {
+    : dataset_(dataset.pointer()), options_(std::move(options)), position_(std::make_shared<Position>()) {
   check<ValueError>(options_.batch_size >= 1, "DataLoader: batch_size must be at least 1, got {}",
                     options_.batch_size);
   check<ValueError>(options_.workers >= 0 && options_.workers <= most_workers,

@@ -117,9 +117,9 @@ class DataLoader {
 
   std::shared_ptr<const Dataset> dataset_;
   LoaderOptions options_;
-  int64_t epoch_ = 0;                                                  ///< of the next loop
-  int64_t first_ = 0;                                                  ///< its first batch
-  std::shared_ptr<Position> position_ = std::make_shared<Position>();  ///< of the latest loop
+  int64_t epoch_ = 0;                   ///< of the next loop
+  int64_t first_ = 0;                   ///< its first batch
+  std::shared_ptr<Position> position_;  ///< of the latest loop
 };
 
 }  // namespace pleat::data

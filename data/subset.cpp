@@ -34,6 +34,8 @@ Subset::Subset(AnyDataset dataset, std::vector<int64_t> indices)
   for (const int64_t index : indices_) check_index("Subset", index, dataset_->size());
 }
 
+std::shared_ptr<const Dataset> Subset::copy() const { return std::make_shared<Subset>(*this); }
+
 Batch Subset::get(std::span<const int64_t> indices) const {
   std::vector<int64_t> of_whole;
   of_whole.reserve(indices.size());
@@ -60,6 +62,8 @@ ConcatDataset::ConcatDataset(std::vector<AnyDataset> datasets) : datasets_(std::
     ends_.push_back(end += one->size());
   }
 }
+
+std::shared_ptr<const Dataset> ConcatDataset::copy() const { return std::make_shared<ConcatDataset>(*this); }
 
 Batch ConcatDataset::get(std::span<const int64_t> indices) const {
   std::vector<std::vector<int64_t>> samples(datasets_.size()), places(datasets_.size());

@@ -21,7 +21,7 @@ class Subset : public Dataset {
   Batch get(std::span<const int64_t> indices) const override;
   Tensor targets() const override;
   Device device() const override { return dataset_->device(); }
-  std::shared_ptr<const Dataset> copy() const override { return std::make_shared<Subset>(*this); }
+  std::shared_ptr<const Dataset> copy() const override;
 
   const Dataset& dataset() const { return *dataset_; }
   const std::vector<int64_t>& indices() const { return indices_; }
@@ -45,7 +45,7 @@ class ConcatDataset : public Dataset {
   /// Throws as get does.
   Tensor targets() const override;
   Device device() const override { return datasets_.front()->device(); }
-  std::shared_ptr<const Dataset> copy() const override { return std::make_shared<ConcatDataset>(*this); }
+  std::shared_ptr<const Dataset> copy() const override;
 
  private:
   std::vector<AnyDataset> datasets_;

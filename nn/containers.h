@@ -43,14 +43,7 @@ class AnyModule {
  public:
   AnyModule() = default;
   template <ModuleOrFunction F>
-  requires(!std::same_as<std::remove_cvref_t<F>, AnyModule>) AnyModule(F&& module) {
-    using Given = std::remove_cvref_t<F>;
-    using Kept = std::conditional_t<std::derived_from<Given, Module>, Given, Lambda>;
-    module_ = std::make_unique<Kept>(std::forward<F>(module));
-    copy_ = [](const Module& from) -> std::unique_ptr<Module> {
-      return std::make_unique<Kept>(static_cast<const Kept&>(from));
-    };
-  }
+  requires(!std::same_as<std::remove_cvref_t<F>, AnyModule>) AnyModule(F&& module);
   AnyModule(const AnyModule& other)
       : module_(other.module_ ? other.copy_(*other.module_) : nullptr), copy_(other.copy_) {}
   AnyModule(AnyModule&&) = default;
@@ -68,6 +61,16 @@ class AnyModule {
   std::unique_ptr<Module> module_;
   std::unique_ptr<Module> (*copy_)(const Module&) = nullptr;  ///< stays when the module is moved away
 };
+
+template <ModuleOrFunction F>
+requires(!std::same_as<std::remove_cvref_t<F>, AnyModule>) AnyModule::AnyModule(F&& module) {
+  using Given = std::remove_cvref_t<F>;
+  using Kept = std::conditional_t<std::derived_from<Given, Module>, Given, Lambda>;
+  module_ = std::make_unique<Kept>(std::forward<F>(module));
+  copy_ = [](const Module& from) -> std::unique_ptr<Module> {
+    return std::make_unique<Kept>(static_cast<const Kept&>(from));
+  };
+}
 
 /// Modules in order, by the names "0", "1" ... or their own. The owner calls them:
 ///

@@ -6,6 +6,9 @@
 
 namespace pleat::nn {
 
+template AnyModule::AnyModule(ReLU&&);
+template AnyModule::AnyModule(Sigmoid&&);
+
 SqueezeExcitation::SqueezeExcitation(const SqueezeExcitationOptions& o)
     : Layer(o),
       fc1{{.in_channels = o.input_channels, .out_channels = o.squeeze_channels, .kernel_size = 1}},

@@ -8,6 +8,10 @@
 
 namespace pleat::nn {
 
+// Whoever includes this need not compile them.
+extern template AnyModule::AnyModule(ReLU&&);
+extern template AnyModule::AnyModule(Sigmoid&&);
+
 struct SqueezeExcitationOptions {
   Required<int64_t> input_channels;
   Required<int64_t> squeeze_channels;  ///< between the two layers

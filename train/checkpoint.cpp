@@ -15,6 +15,7 @@
 #include "pleat/core/parallel/parallel.h"
 #include "pleat/core/tensor/copy.h"
 #include "pleat/core/tensor/create.h"
+#include "pleat/train/clock.h"
 
 namespace pleat::train {
 namespace fs = std::filesystem;
@@ -87,7 +88,7 @@ std::optional<Checkpoint> latest_checkpoint(const fs::path& folder) {
 }
 
 Checkpoints::Checkpoints(fs::path folder, CheckpointsOptions options)
-    : folder_(std::move(folder)), options_(std::move(options)) {
+    : folder_(std::move(folder)), options_(std::move(options)), saved_(now()) {
   check<ValueError>(options_.keep >= 1, "Checkpoints: keep must be at least 1, got {}", options_.keep);
   check<ValueError>(options_.seconds >= 0, "Checkpoints: seconds must not be negative, got {}",
                     options_.seconds);
@@ -122,7 +123,7 @@ void Checkpoints::save(SaveOptions options) {
   // Before anything that may fail in one process alone: a part may ask other processes for its state.
   std::map<std::string, nn::StateDict> states;
   for (const auto& [name, part] : parts_) states.emplace(name, part.state());
-  saved_ = std::chrono::steady_clock::now();
+  saved_ = now();
   if (!options_.writes) return;
   wait();
   for (auto& [name, state] : states) state = copied(state);
@@ -172,9 +173,7 @@ void Checkpoints::wait() {
     keep_for_ever(writing);  // the parent waits for its file
 }
 
-bool Checkpoints::is_due() const {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - saved_).count() >= options_.seconds;
-}
+bool Checkpoints::is_due() const { return now() - saved_ >= options_.seconds; }
 
 void Checkpoints::load(const Checkpoint& checkpoint) {
   std::string problems;
@@ -200,7 +199,7 @@ void Checkpoints::load(const Checkpoint& checkpoint) {
                        error.what());
     }
   }
-  saved_ = std::chrono::steady_clock::now();
+  saved_ = now();
 }
 
 }  // namespace pleat::train

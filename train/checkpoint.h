@@ -1,6 +1,5 @@
 #pragma once
 
-#include <chrono>
 #include <concepts>
 #include <cstdint>
 #include <filesystem>
@@ -129,7 +128,7 @@ class Checkpoints {
   std::filesystem::path folder_;
   CheckpointsOptions options_;
   std::map<std::string, Access> parts_;
-  std::chrono::steady_clock::time_point saved_ = std::chrono::steady_clock::now();
+  double saved_;  ///< when, in seconds
   struct Writing;
   std::shared_ptr<Writing> writing_;  ///< null: nothing is being written
 };

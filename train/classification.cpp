@@ -1,6 +1,5 @@
 #include "pleat/train/classification.h"
 
-#include <chrono>
 #include <cmath>
 #include <optional>
 
@@ -12,6 +11,7 @@
 #include "pleat/ops/elementwise/arithmetic.h"
 #include "pleat/ops/elementwise/compare.h"
 #include "pleat/ops/reduce/reduce.h"
+#include "pleat/train/clock.h"
 
 namespace pleat::train {
 namespace {
@@ -107,9 +107,9 @@ EpochResult run_epoch(EpochNumber epoch, nn::Module& net, data::DataLoader& trai
   Step step(net, optimizer,
             [](const Tensor& logits, const Tensor& targets) { return cross_entropy(logits, targets); });
   EpochResult result{.train = {}, .test = {}, .learning_rate = optimizer.lr(), .seconds = 0};
-  const auto start = std::chrono::steady_clock::now();
+  const double start = now();
   train_epoch(epoch, step, train_loader, optimizer, schedule, result.train);
-  result.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  result.seconds = now() - start;
   result.test = evaluate(net, test_loader, epoch.number);
   return result;
 }

@@ -98,7 +98,7 @@ void LossWatch::finish() {
 
 void LossWatch::check_first() {
   const auto [place, loss] = added_.front();
-  added_.pop_front();
+  added_.erase(added_.begin());
   if (std::isfinite(loss.value())) return;
   std::string text = text_of_loss(place, loss.value()) +
                      "; a GPU's losses are read some steps later: on the CPU "

@@ -1,9 +1,9 @@
 #pragma once
 
-#include <deque>
 #include <functional>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "pleat/core/base/error.h"
 #include "pleat/core/device/cuda.h"
@@ -71,7 +71,7 @@ class LossWatch {
   void check_first();
 
   const nn::Module& net_;
-  std::deque<Added> added_;
+  std::vector<Added> added_;  ///< the oldest first
 };
 
 /// Throws NotFiniteError when a parameter or buffer of the network is not finite; `when` is the time of the

@@ -6,6 +6,7 @@
 
 #include "pleat/core/base/format.h"
 #include "pleat/core/base/text_table.h"
+#include "pleat/train/clock.h"
 
 namespace pleat::train {
 namespace {
@@ -79,24 +80,21 @@ std::string progress_line(const std::string& label, double share, const std::vec
 }
 
 ProgressBar::ProgressBar(std::string label, int64_t total, int64_t first)
-    : label_(std::move(label)), total_(total), first_(first) {}
+    : label_(std::move(label)), total_(total), first_(first), start_(now()), drawn_(start_) {}
 
 ProgressBar::~ProgressBar() {
   if (drawn_anything_) std::fputs("\r\033[K", stderr);
 }
 
-double ProgressBar::seconds() const {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
-}
+double ProgressBar::seconds() const { return now() - start_; }
 
 bool ProgressBar::is_due(int64_t done) const {
-  return terminal_ &&
-         (done >= total_ || std::chrono::steady_clock::now() - drawn_ >= std::chrono::milliseconds(100));
+  return terminal_ && (done >= total_ || now() - drawn_ >= 0.1);
 }
 
 void ProgressBar::update(int64_t done, const std::vector<std::string>& notes) {
   if (!is_due(done)) return;
-  drawn_ = std::chrono::steady_clock::now();
+  drawn_ = now();
   drawn_anything_ = true;
   const double share = total_ == 0 ? 1 : static_cast<double>(done) / static_cast<double>(total_);
   const int64_t here = done - first_;

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <chrono>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -66,7 +65,7 @@ class ProgressBar {
   int64_t total_, first_;
   bool terminal_ = terminal_width(2) > 0;
   bool drawn_anything_ = false;
-  std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now(), drawn_ = start_;
+  double start_, drawn_;  ///< in seconds
 };
 
 }  // namespace pleat::train

@@ -2,6 +2,22 @@
 
 namespace pleat {
 
+Attribute::Attribute(const char* attribute, Integer number) : name(attribute), value(int64_t{number}) {}
+Attribute::Attribute(const char* attribute, Flag flag) : name(attribute), value(int64_t{bool{flag}}) {}
+Attribute::Attribute(const char* attribute, const char* text)
+    : name(attribute), value(std::string_view(text)) {}
+Attribute::Attribute(const char* attribute, std::vector<int64_t> list)
+    : name(attribute), value(std::move(list)) {}
+Attribute::Attribute(const char* attribute, const Shape& list)
+    : Attribute(attribute, std::vector<int64_t>(list)) {}
+Attribute::Attribute(double number, std::string_view attribute) : name(attribute), value(number) {}
+Attribute::Attribute(const Number& number, std::string_view attribute) : name(attribute) {
+  if (number.kind() == float64)
+    value = number.to<double>();
+  else
+    value = number.to<int64_t>();
+}
+
 struct TracedCall::Traced {
   CallObserver* observer;
   std::vector<TracedInput> inputs;

@@ -24,25 +24,24 @@ namespace pleat {
 struct Attribute {
   using Value = std::variant<int64_t, double, std::string_view, std::vector<int64_t>>;
 
-  Attribute(const char* attribute, Integer number) : name(attribute), value(int64_t{number}) {}
-  Attribute(const char* attribute, Flag flag) : name(attribute), value(static_cast<int64_t>(bool{flag})) {}
+  Attribute(const char* attribute, Integer number);
+  Attribute(const char* attribute, Flag flag);
   template <std::floating_point T>
-  Attribute(const char* attribute, T number) : name(attribute), value(double{number}) {}
+  Attribute(const char* attribute, T number) : Attribute(double{number}, std::string_view(attribute)) {}
   template <std::derived_from<Number> T>
-  Attribute(const char* attribute, const T& given) : name(attribute) {
-    const Number& number = given;
-    if (number.kind() == float64)
-      value = number.to<double>();
-    else
-      value = number.to<int64_t>();
-  }
+  Attribute(const char* attribute, const T& number)
+      : Attribute(static_cast<const Number&>(number), std::string_view(attribute)) {}
   /// A text that lasts, such as a literal.
-  Attribute(const char* attribute, const char* text) : name(attribute), value(std::string_view(text)) {}
-  Attribute(const char* attribute, std::vector<int64_t> list) : name(attribute), value(std::move(list)) {}
-  Attribute(const char* attribute, const Shape& list) : Attribute(attribute, std::vector<int64_t>(list)) {}
+  Attribute(const char* attribute, const char* text);
+  Attribute(const char* attribute, std::vector<int64_t> list);
+  Attribute(const char* attribute, const Shape& list);
 
   std::string_view name;
   Value value;
+
+ private:
+  Attribute(double number, std::string_view attribute);
+  Attribute(const Number& number, std::string_view attribute);
 };
 using Attributes = std::vector<Attribute>;
 

@@ -130,6 +130,7 @@ std::vector<ConvCase> special_cases() {
       {{9, 40, 7, 7}, {20, 40, 5, 5}, {.padding = 2}},                 // each tap has windows of its own
       {{2, 10, 6, 7}, {40, 10, 7, 5}, {.padding = 3}},
       {{2, 60, 5, 6}, {4, 30, 3, 3}, {.padding = 1, .groups = 2}},
+      {{2, 60, 5, 6}, {24, 20, 3, 3}, {.padding = 1, .groups = 3}},
       {{2, 8, 33, 33}, {12, 8, 3, 3}, {.padding = 12, .dilation = 12}},  // sums leave out padding
       {{2, 40, 25, 26}, {34, 40, 3, 3}, {.padding = 6, .dilation = 6}},
       {{5, 5, 4}, {1, 5, 3}, {.stride = 3, .padding = {{3, 0}}, .dilation = 2}},  // taps in the padding alone

@@ -6,11 +6,10 @@
 #include <span>
 #include <string>
 #include <type_traits>
-#include <variant>
 #include <vector>
 
 #include "pleat/nn/optim/muon.h"
-#include "pleat/nn/optim/optimizers.h"
+#include "pleat/nn/optim/rules.h"
 
 /// Every optimiser, in the configurations that its formula has branches for. A row here is all that an
 /// optimiser needs for the tests of its formula, of gradient scalers, and of GPUs (one, two, against the
@@ -23,11 +22,12 @@ using Params = std::vector<Tensor>;
 /// Calls `f.template operator()<Optimizer, Options>(name)` for every optimiser of the library.
 template <class F>
 void for_each_optimizer(const F& f) {
-  const auto of_rules = [&]<class... Rules>(std::type_identity<std::variant<Rules...>>) {
-    (f.template operator()<optim::RuleOptimizer<Rules>, typename Rules::Options>(Rules::name), ...);
+  const auto of_rules = [&]<class... Rules>(optim::RuleList<Rules...>) {
+    (f.template operator()<optim::RuleOptimizer<typename Rules::Options>, typename Rules::Options>(
+         Rules::name),
+     ...);
   };
-  of_rules(std::type_identity<optim::AnyRule>());
-  f.template operator()<optim::AdamW, optim::AdamWOptions>("AdamW");
+  of_rules(optim::AllRules());
   f.template operator()<optim::Muon, optim::MuonOptions>("Muon");
 }
 
