@@ -62,6 +62,19 @@ using RuleOf = typename Find<Options, AllRules>::type;
 template <class Rule>
 using FormulaOf = std::conditional_t<std::derived_from<Rule, AdamRule>, AdamRule, Rule>;
 
+// Outside of the lambda that asks, in which nvcc 13 takes a member that is not there for an error.
+template <class Rule>
+constexpr bool has_first_update = requires(Rule rule) {
+  rule.first;
+};
+template <class Rule>
+double first_state_of(const Rule& rule) {
+  if constexpr (requires { rule.first_state; })
+    return rule.first_state;
+  else
+    return 0;
+}
+
 }  // namespace
 
 template <class Options>
@@ -121,9 +134,8 @@ void RuleOptimizer<Options>::update(std::span<const ParamStep> steps) {
     for (const auto& step : steps) {
       if (used_by(step) != used) continue;
       Rule rule(this->options(step.entry.group));
-      double first_state = 0;
-      if constexpr (requires { rule.first_state; }) first_state = rule.first_state;
-      if constexpr (requires { rule.first; }) rule.first = step.entry.before[0] + 1;
+      const double first_state = first_state_of(rule);
+      if constexpr (has_first_update<Rule>) rule.first = step.entry.before[0] + 1;
       auto& one = chosen.emplace_back(ops::Update<F>{{rule}, {step.entry.param, step.grad}, step.count});
       auto next = one.tensors.begin() + 2;
       for (std::size_t k = 0; k < count; ++k)
