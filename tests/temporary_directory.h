@@ -40,6 +40,11 @@ inline std::vector<unsigned char> read_bytes(const std::filesystem::path& path) 
   return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
 }
 
+inline std::string read_text(const std::filesystem::path& path) {
+  const auto bytes = read_bytes(path);
+  return {bytes.begin(), bytes.end()};
+}
+
 /// Makes or replaces a file.
 inline void write_bytes(const std::filesystem::path& path, std::span<const unsigned char> bytes) {
   // Some file systems write a file out when it is truncated and closed: a new one costs no wait for the disk.

@@ -20,11 +20,6 @@ using namespace pleat_test;
 
 namespace {
 
-std::string text_of(const std::filesystem::path& path) {
-  const auto bytes = read_bytes(path);
-  return {bytes.begin(), bytes.end()};
-}
-
 std::ptrdiff_t files_in(const TemporaryDirectory& directory) {
   return std::distance(std::filesystem::directory_iterator(directory.path()), {});
 }
@@ -43,7 +38,7 @@ TEST_CASE("an atomic file keeps permissions and follows links", "[core]") {
   AtomicFile file("test", directory / "link");
   file.write("new");
   file.commit();
-  CHECK(text_of(target) == "new");
+  CHECK(read_text(target) == "new");
   CHECK(std::filesystem::is_symlink(directory / "link"));
   CHECK(std::filesystem::status(target).permissions() == std::filesystem::perms(0640));
 }
@@ -77,7 +72,7 @@ TEST_CASE("an atomic file follows links to where nothing is yet", "[core]") {
       write_file("test", from, text);
       CHECK(fs::is_symlink(from));
       CHECK(fs::is_regular_file(fs::symlink_status(to)));
-      CHECK(text_of(to) == text);
+      CHECK(read_text(to) == text);
     }
   // Of the working folder.
   const fs::path before = fs::current_path();
@@ -85,7 +80,7 @@ TEST_CASE("an atomic file follows links to where nothing is yet", "[core]") {
   link("here", "l6");
   write_file("test", "l6", "x");
   fs::current_path(before);
-  CHECK(text_of(directory / "here") == "x");
+  CHECK(read_text(directory / "here") == "x");
 
   const fs::path nowhere = link("none/x", "l7");
   CHECK_THROWS_WITH(write_file("test", nowhere, "x"), "test: cannot write '" +
@@ -104,7 +99,7 @@ TEST_CASE("an atomic file follows links to where nothing is yet", "[core]") {
   REQUIRE(log >= 0);
   write_file("test", link("/dev/fd/" + std::to_string(log), "l11"), "through a descriptor");
   ::close(log);
-  CHECK(text_of(directory / "log") == "through a descriptor");
+  CHECK(read_text(directory / "log") == "through a descriptor");
 }
 
 TEST_CASE("a limit on the size of files is an error, and what was there stays", "[core]") {
@@ -135,8 +130,8 @@ TEST_CASE("a limit on the size of files is an error, and what was there stays", 
   int status = -1;
   REQUIRE(::waitpid(child, &status, 0) == child);
   CHECK(status == 0);
-  CHECK(text_of(directory / "x") == "old");
-  CHECK(text_of(directory / "y") == "small");
+  CHECK(read_text(directory / "x") == "old");
+  CHECK(read_text(directory / "y") == "small");
   CHECK(files_in(directory) == 2);
 }
 
@@ -183,7 +178,7 @@ TEST_CASE("a name of an open file is written to where it stands", "[core]") {
     write_file("test", folder + std::to_string(log), "+");
   REQUIRE(::write(log, " after", 6) == 6);
   ::close(log);
-  CHECK(text_of(path) == "before ++ after");
+  CHECK(read_text(path) == "before ++ after");
 }
 
 TEST_CASE("what killed processes left behind is removed, and nothing else", "[core]") {
@@ -209,5 +204,5 @@ TEST_CASE("what killed processes left behind is removed, and nothing else", "[co
   write_file("test", directory / "x", "whole");
   CHECK(files_in(directory) == static_cast<std::ptrdiff_t>(of_others.size()) + 2);
   other.commit();
-  CHECK(text_of(directory / "z") == "still being written");
+  CHECK(read_text(directory / "z") == "still being written");
 }

@@ -14,11 +14,6 @@ using namespace pleat_test;
 
 namespace {
 
-std::string text_of(const std::filesystem::path& path) {
-  const auto bytes = read_bytes(path);
-  return {bytes.begin(), bytes.end()};
-}
-
 std::ptrdiff_t files_in(const TemporaryDirectory& directory) {
   return std::distance(std::filesystem::directory_iterator(directory.path()), {});
 }
@@ -40,13 +35,13 @@ TEST_CASE("an atomic file appears as a whole or not at all", "[core]") {
     file.write("content");
     file.commit();
   }
-  CHECK(text_of(path) == "first content");
+  CHECK(read_text(path) == "first content");
   {
     AtomicFile file("test", path);
     file.write("second");
-    CHECK(text_of(path) == "first content");
+    CHECK(read_text(path) == "first content");
   }
-  CHECK(text_of(path) == "first content");
+  CHECK(read_text(path) == "first content");
   CHECK(files_in(directory) == 1);
 }
 
@@ -79,11 +74,11 @@ TEST_CASE("an atomic file is appended to after it came to its place", "[core]") 
   AtomicFile file("test", directory / "x");
   file.write("a");
   file.commit();
-  CHECK(text_of(directory / "x") == "a");
+  CHECK(read_text(directory / "x") == "a");
   file.write("b");
-  CHECK(text_of(directory / "x") == "ab");
+  CHECK(read_text(directory / "x") == "ab");
   file.commit();
-  CHECK(text_of(directory / "x") == "ab");
+  CHECK(read_text(directory / "x") == "ab");
 }
 
 TEST_CASE("many writers of one file do not take each other's", "[core]") {
@@ -102,6 +97,6 @@ TEST_CASE("many writers of one file do not take each other's", "[core]") {
   for (std::thread& writer : writers) writer.join();
   CHECK(failures == 0);
   CHECK(files_in(directory) == 1);
-  const std::string text = text_of(directory / "x");
+  const std::string text = read_text(directory / "x");
   CHECK(text == std::string(1000, text.at(0)));
 }

@@ -14,61 +14,11 @@
 #include <unistd.h>
 
 #include "pleat/core/base/text_table.h"
-#include "pleat/data/synthetic_shapes.h"
 #include "pleat/tests/catch.h"
-#include "pleat/tests/examples/run_example.h"
-#include "pleat/tests/temporary_directory.h"
+#include "pleat/tests/examples/training.h"
 
 using namespace pleat_test;
 namespace fs = std::filesystem;
-
-namespace {
-
-bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
-
-std::string text_of(const fs::path& file) {
-  const auto bytes = read_bytes(file);
-  return {bytes.begin(), bytes.end()};
-}
-
-/// A small set of images, and how train_cifar is told to train on it for a moment.
-class Training {
- public:
-  Training() { pleat::data::write_synthetic_shapes(directory_ / "set", {.train = 120, .test = 40}); }
-
-  std::vector<std::string> arguments(const std::vector<std::string>& more = {}) const {
-    std::vector<std::string> all;
-    const auto add = [&](const std::string& option, const std::string& value) {
-      if (std::find(more.begin(), more.end(), option) == more.end()) all.insert(all.end(), {option, value});
-    };
-    add("--data", (directory_ / "set").string());
-    add("--output", output().string());
-    add("--device", "cpu");
-    add("--threads", "1");
-    add("--epochs", "1");
-    add("--batch-size", "40");
-    all.insert(all.end(), more.begin(), more.end());
-    return all;
-  }
-  ExampleOutcome run(const std::vector<std::string>& more = {}, const ExampleOptions& options = {}) const {
-    return run_example("train_cifar", arguments(more), options);
-  }
-
-  fs::path output() const { return directory_ / "out"; }
-  fs::path operator/(const std::string& name) const { return directory_ / name; }
-  std::vector<std::string> results() const {
-    std::vector<std::string> names;
-    for (const auto& entry : fs::directory_iterator(output()))
-      names.push_back(entry.path().filename().string());
-    std::sort(names.begin(), names.end());
-    return names;
-  }
-
- private:
-  TemporaryDirectory directory_;
-};
-
-}  // namespace
 
 TEST_CASE("output that goes nowhere ends train_cifar at once", "[examples][programs]") {
   const Training training;
@@ -113,7 +63,7 @@ TEST_CASE("option --profile replaces no device and waits for no reader", "[examp
   CHECK(folder.status == 1);
   CHECK(folder.out.empty());  // at the start
   CHECK(profile_into((training / "trace.json").string()).status == 0);
-  CHECK(has(text_of(training / "trace.json"), "traceEvents"));
+  CHECK(has(read_text(training / "trace.json"), "traceEvents"));
 }
 
 TEST_CASE("what --help prints fits the terminal, and needs somewhere to go", "[examples][programs]") {

@@ -5,61 +5,11 @@
 #include <sstream>
 
 #include "pleat/core/base/text_table.h"
-#include "pleat/data/synthetic_shapes.h"
 #include "pleat/tests/catch.h"
-#include "pleat/tests/examples/run_example.h"
-#include "pleat/tests/temporary_directory.h"
+#include "pleat/tests/examples/training.h"
 
 using namespace pleat_test;
 namespace fs = std::filesystem;
-
-namespace {
-
-bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
-
-std::string text_of(const fs::path& file) {
-  const auto bytes = read_bytes(file);
-  return {bytes.begin(), bytes.end()};
-}
-
-/// A small set of images, and how train_cifar is told to train on it for a moment.
-class Training {
- public:
-  Training() { pleat::data::write_synthetic_shapes(directory_ / "set", {.train = 120, .test = 40}); }
-
-  std::vector<std::string> arguments(const std::vector<std::string>& more = {}) const {
-    std::vector<std::string> all;
-    const auto add = [&](const std::string& option, const std::string& value) {
-      if (std::find(more.begin(), more.end(), option) == more.end()) all.insert(all.end(), {option, value});
-    };
-    add("--data", (directory_ / "set").string());
-    add("--output", output().string());
-    add("--device", "cpu");
-    add("--threads", "1");
-    add("--epochs", "1");
-    add("--batch-size", "40");
-    all.insert(all.end(), more.begin(), more.end());
-    return all;
-  }
-  ExampleOutcome run(const std::vector<std::string>& more = {}, const ExampleOptions& options = {}) const {
-    return run_example("train_cifar", arguments(more), options);
-  }
-
-  fs::path output() const { return directory_ / "out"; }
-  fs::path operator/(const std::string& name) const { return directory_ / name; }
-  std::vector<std::string> results() const {
-    std::vector<std::string> names;
-    for (const auto& entry : fs::directory_iterator(output()))
-      names.push_back(entry.path().filename().string());
-    std::sort(names.begin(), names.end());
-    return names;
-  }
-
- private:
-  TemporaryDirectory directory_;
-};
-
-}  // namespace
 
 TEST_CASE("train_cifar leaves its results, and keeps those of an earlier run", "[examples][programs]") {
   const Training training;
@@ -73,27 +23,27 @@ TEST_CASE("train_cifar leaves its results, and keeps those of an earlier run", "
   CHECK(training.results() == std::vector<std::string>{"checkpoints", "learning_curves.svg", "metrics.csv",
                                                        "options.toml", "report.html", "tensorboard",
                                                        "weights.safetensors"});
-  const std::string weights = text_of(training.output() / "weights.safetensors");
+  const std::string weights = read_text(training.output() / "weights.safetensors");
   const ExampleOutcome second = training.run({"--seed", "2"});
   CHECK(second.status == 0);
   CHECK(has(second.out, "holds an earlier run; it will be kept as metrics.1.csv"));
   CHECK(training.results().size() == 14);
-  CHECK(text_of(training.output() / "weights.1.safetensors") == weights);
-  CHECK(text_of(training.output() / "weights.safetensors") != weights);
+  CHECK(read_text(training.output() / "weights.1.safetensors") == weights);
+  CHECK(read_text(training.output() / "weights.safetensors") != weights);
 }
 
 TEST_CASE("a loss that is not finite ends train_cifar with status 3, and the weights stay",
           "[examples][programs]") {
   const Training training;
   REQUIRE(training.run().status == 0);
-  const std::string weights = text_of(training.output() / "weights.safetensors");
+  const std::string weights = read_text(training.output() / "weights.safetensors");
   const ExampleOutcome outcome = training.run({"--optimizer", "sgd", "--lr", "1e30"});
   CHECK(outcome.status == 3);
   CHECK(has(outcome.err, "train_cifar: the loss is nan in epoch 1, step 2, with learning rate "));
   CHECK(has(outcome.err, "; first "));
   CHECK(std::count(outcome.err.begin(), outcome.err.end(), '\n') == 1);
   CHECK_FALSE(has(outcome.out, "nan"));
-  CHECK(text_of(training.output() / "weights.safetensors") == weights);
+  CHECK(read_text(training.output() / "weights.safetensors") == weights);
   CHECK(training.results().size() == 7);
 }
 

@@ -15,29 +15,12 @@
 #include "pleat/io/safetensors.h"
 #include "pleat/pleat.h"
 #include "pleat/tests/catch.h"
-#include "pleat/tests/examples/run_example.h"
-#include "pleat/tests/temporary_directory.h"
+#include "pleat/tests/examples/training.h"
 
 using namespace pleat_test;
 namespace fs = std::filesystem;
 
 namespace {
-
-std::string text_of(const fs::path& file) {
-  const auto bytes = read_bytes(file);
-  return {bytes.begin(), bytes.end()};
-}
-
-/// metrics.csv without its times, the last two columns.
-std::string figures_of(const fs::path& run) {
-  std::istringstream lines(text_of(run / "metrics.csv"));
-  std::string figures;
-  for (std::string line; std::getline(lines, line);) {
-    for (int column = 0; column < 2; ++column) line.erase(line.rfind(','));
-    figures += line + '\n';
-  }
-  return figures;
-}
 
 /// How train_cifar is told to train with everything that has a state.
 std::vector<std::string> training(const fs::path& set, const fs::path& output) {
@@ -79,5 +62,5 @@ TEST_CASE("a run that signals stop at any moment gives what a run gives that was
   const ExampleOutcome last = run_example("train_cifar", {"--resume", stopped.string()});
   CHECK(last.status == 0);
   CHECK(figures_of(stopped) == figures_of(folder / "whole"));
-  CHECK(text_of(stopped / "weights.safetensors") == text_of(folder / "whole" / "weights.safetensors"));
+  CHECK(read_text(stopped / "weights.safetensors") == read_text(folder / "whole" / "weights.safetensors"));
 }

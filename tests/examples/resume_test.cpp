@@ -8,31 +8,12 @@
 #include "pleat/io/safetensors.h"
 #include "pleat/pleat.h"
 #include "pleat/tests/catch.h"
-#include "pleat/tests/examples/run_example.h"
-#include "pleat/tests/temporary_directory.h"
+#include "pleat/tests/examples/training.h"
 
 using namespace pleat_test;
 namespace fs = std::filesystem;
 
 namespace {
-
-bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
-
-std::string text_of(const fs::path& file) {
-  const auto bytes = read_bytes(file);
-  return {bytes.begin(), bytes.end()};
-}
-
-/// metrics.csv without its times, the last two columns.
-std::string figures_of(const fs::path& run) {
-  std::istringstream lines(text_of(run / "metrics.csv"));
-  std::string figures;
-  for (std::string line; std::getline(lines, line);) {
-    for (int column = 0; column < 2; ++column) line.erase(line.rfind(','));
-    figures += line + '\n';
-  }
-  return figures;
-}
 
 /// Pictures of two classes, grey and bright, of several sizes.
 void draw_pictures(const fs::path& folder) {
@@ -83,7 +64,7 @@ TEST_CASE("a run goes on for more epochs where its schedule has no length", "[ex
   CHECK(has(resume("step", {"--schedule-epochs", "6"}).err, "--schedule-epochs 6 where the run has 4"));
   for (const std::string schedule : {"cosine", "one-cycle"}) {
     REQUIRE(train(schedule, schedule, {"--epochs", "2"}).status == 0);
-    const std::string before = text_of(folder / schedule / "metrics.csv");
+    const std::string before = read_text(folder / schedule / "metrics.csv");
     const std::string run = (folder / schedule).string();
     const ExampleOutcome refused = resume(schedule, {"--epochs", "3"});
     CHECK(refused.status == 2);
@@ -95,7 +76,7 @@ TEST_CASE("a run goes on for more epochs where its schedule has no length", "[ex
     for (const auto& [option, value] : std::vector<std::pair<std::string, std::string>>{
              {"--lr", "0.5"}, {"--schedule", "constant"}, {"--accumulate", "2"}})
       CHECK(has(resume(schedule, {option, value}).err, option + ' ' + value + " where the run has "));
-    CHECK(text_of(folder / schedule / "metrics.csv") == before);
+    CHECK(read_text(folder / schedule / "metrics.csv") == before);
     CHECK(resume(schedule, {"--epochs", "2"}).status == 0);  // it is done already
   }
 }
@@ -122,10 +103,10 @@ TEST_CASE("train_cifar trains on a folder of pictures, tests and classifies", "[
   CHECK(exported.status == 0);
   CHECK(has(exported.out, "small is written to " + onnx));
   CHECK(std::filesystem::file_size(onnx) > 100'000);
-  CHECK_FALSE(has(text_of(onnx), "0.net."));
+  CHECK_FALSE(has(read_text(onnx), "0.net."));
   // With --tta the network is a member of the one that is written.
   REQUIRE(run_example("train_cifar", {"--output", output, "--export-onnx", onnx, "--tta"}).status == 0);
-  CHECK(has(text_of(onnx), "0.net."));
+  CHECK(has(read_text(onnx), "0.net."));
   const ExampleOutcome tested = run_example("train_cifar", {"--data", (folder / "pictures").string(),
                                                             "--evaluate", output + "/weights.safetensors"});
   CHECK(tested.status == 0);
@@ -152,7 +133,7 @@ TEST_CASE("train_cifar trains on a folder of pictures, tests and classifies", "[
   const ExampleOutcome rates = run_example("train_cifar", {"--config", output + "/options.toml", "--output",
                                                            (folder / "rates").string(), "--find-lr"});
   CHECK(rates.status == 0);
-  CHECK(has(text_of(folder / "rates" / "learning_rates.svg"), "<svg"));
+  CHECK(has(read_text(folder / "rates" / "learning_rates.svg"), "<svg"));
 }
 
 TEST_CASE("what train_cifar cannot go on with, test or classify", "[examples][programs]") {

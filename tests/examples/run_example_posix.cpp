@@ -1,5 +1,3 @@
-#include "pleat/tests/examples/run_example.h"
-
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>
@@ -12,6 +10,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "pleat/tests/examples/run_example.h"
 #include "pleat/tests/temporary_directory.h"
 
 namespace pleat_test {
@@ -79,11 +78,6 @@ ExampleOutcome run_on_terminal(const std::string& path, const std::vector<std::s
   return outcome;
 }
 
-std::string text_of(const std::filesystem::path& file) {
-  const auto bytes = read_bytes(file);
-  return {bytes.begin(), bytes.end()};
-}
-
 }  // namespace
 
 ExampleOutcome run_example(const std::string& program, const std::vector<std::string>& arguments,
@@ -102,7 +96,7 @@ ExampleOutcome run_example(const std::string& program, const std::vector<std::st
     become(path_of(program), arguments, options.environment);
   }
   const int status = status_of(child);
-  return {status, options.stdout_to.empty() ? text_of(out) : "", text_of(err)};
+  return {status, options.stdout_to.empty() ? read_text(out) : "", read_text(err)};
 }
 
 int start_example(const std::string& program, const std::vector<std::string>& arguments) {

@@ -14,31 +14,18 @@
 #include "pleat/ops/tune/tuner.h"
 #include "pleat/profile/profiler.h"
 #include "pleat/tests/catch.h"
+#include "pleat/tests/io/readers.h"
 #include "pleat/tests/temporary_directory.h"
 
 using namespace pleat;
 using Catch::Matchers::Contains;
+using pleat_test::Reader;
+using pleat_test::readers;
 using pleat_test::TemporaryDirectory;
 using pleat_test::write_bytes;
 namespace fs = std::filesystem;
 
 namespace {
-
-struct Reader {
-  const char* name;
-  std::function<void(const fs::path&, ReadOptions)> read;
-};
-
-// Every function that reads a file by its path.
-std::vector<Reader> readers() {
-  return {{"npy", [](const fs::path& path, ReadOptions o) { io::read_npy(path, o); }},
-          {"npz", [](const fs::path& path, ReadOptions o) { io::read_npz(path, o); }},
-          {"NpzReader", [](const fs::path& path, ReadOptions o) { io::NpzReader(path, o); }},
-          {"safetensors", [](const fs::path& path, ReadOptions o) { io::read_safetensors(path, o); }},
-          {"idx", [](const fs::path& path, ReadOptions o) { data::read_idx(path, o); }},
-          {"image", [](const fs::path& path, ReadOptions o) { data::read_image(path, o); }},
-          {"tuning", [](const fs::path& path, ReadOptions o) { ops::Tuner::load(path, o); }}};
-}
 
 std::string message_of(const std::function<void()>& call) {
   try {
