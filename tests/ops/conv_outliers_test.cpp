@@ -36,23 +36,26 @@ int64_t draw(int64_t low, int64_t high, Generator& generator) {
 
 /// Of 1 to 3 dimensions, with kernels, strides and sizes that `winograd` computes and tiles do not divide.
 Problem draw_problem(Generator& generator) {
-  const int64_t dims = draw(1, 3, generator), taps = draw(2, 3, generator),
-                stride = 1 + draw(1, 4, generator) / 4;
+  const int64_t dims = draw(1, 3, generator), stride = 1 + draw(1, 4, generator) / 4,
+                taps = draw(0, 2, generator) > 0 ? draw(2, 3, generator)
+                                                 : draw(4, dims == 1 ? 11 : 6 - stride, generator);
   const bool many = draw(0, 3, generator) > 0, depthwise = !many && draw(0, 1, generator) == 0;
   std::vector<int64_t> input{draw(1, 3, generator), many ? draw(16, 40, generator) : draw(1, 18, generator)};
   std::vector<int64_t> weight{depthwise ? input[1] : draw(many ? 16 : 1, 40, generator),
                               depthwise ? 1 : input[1]};
-  std::vector<int64_t> strides, padding;
+  std::vector<int64_t> strides, dilations, padding;
   for (int64_t d = 0; d < dims; ++d) {
     const bool has_tiles = d + 2 >= dims;  // of a third dimension the stride is 1
     weight.push_back(has_tiles ? taps * stride : draw(1, 3, generator));
     strides.push_back(has_tiles ? stride : 1);
+    dilations.push_back(has_tiles && stride == 1 ? 1 + draw(0, 4, generator) / 3 * draw(0, 2, generator) : 1);
     padding.push_back(draw(0, std::min<int64_t>(2, weight.back() - 1), generator));
-    input.push_back(draw(weight.back() + 1, dims == 1 ? 40 : dims == 2 ? 18 : 9, generator));
+    const int64_t least = dilations.back() * (weight.back() - 1) + 2;
+    input.push_back(draw(least, std::max<int64_t>(least, dims == 1 ? 40 : dims == 2 ? 18 : 9), generator));
   }
   return {Shape(input),
           Shape(weight),
-          {.stride = strides, .padding = padding, .groups = depthwise ? input[1] : 1}};
+          {.stride = strides, .padding = padding, .dilation = dilations, .groups = depthwise ? input[1] : 1}};
 }
 
 /// Sets some of x [N, C, spatial...] to `size`: single elements, or a pixel or a line, of one channel or all.
@@ -65,8 +68,8 @@ void spoil(const Tensor& x, double size, Generator& generator) {
     if (!all_channels) part = pleat::select(part, 0, draw(0, x.size(1) - 1, generator));
     for (int64_t d = part.rank() - 1; d >= (all_channels ? 1 : 0) + (line ? 1 : 0); --d) {
       const int64_t end = part.size(d) - 1;
-      part =
-          pleat::select(part, d, draw(0, 2, generator) == 0 ? draw(0, 1, generator) * end : draw(0, end, generator));
+      part = pleat::select(
+          part, d, draw(0, 2, generator) == 0 ? draw(0, 1, generator) * end : draw(0, end, generator));
     }
     fill_(part, i % 2 == 0 ? -size : size);
   }
@@ -175,8 +178,7 @@ TEST_CASE("outliers spoil no result that does not read them, also beside loud ch
       CHECK(errors.forward < most);
       CHECK(errors.backward_input < most);
       // Below that, sums of sparse numbers may have no product at all: not by default.
-      if (name.empty() || dy.numel() / dy.size(1) >= 128)
-        CHECK(errors.backward_weight < (has_loud_channels ? 64 * most : most));
+      if (name.empty() || dy.numel() / dy.size(1) >= 128) CHECK(errors.backward_weight < most);
     }
   }
 }

@@ -49,8 +49,21 @@ TEST_CASE("winograd's error is inside the bound of float32 sums", "[conv][cpu]")
   const auto precise = [](const Tensor& t) { return ops::cast(t, float64); };
   for (const bool relu : {false, true})
     for (const int64_t channels : {16, 24, 32, 64, 256})
-      for (const auto [dims, kernel, stride] :
-           {Kind{1, 3, 1}, {2, 3, 1}, {1, 2, 1}, {2, 2, 1}, {1, 4, 2}, {2, 4, 2}, {2, 6, 2}}) {
+      for (const auto [dims, kernel, stride] : {Kind{1, 3, 1},
+                                                {2, 3, 1},
+                                                {1, 2, 1},
+                                                {2, 2, 1},
+                                                {1, 4, 2},
+                                                {2, 4, 2},
+                                                {2, 6, 2},
+                                                {1, 4, 1},
+                                                {1, 5, 1},
+                                                {2, 5, 1},
+                                                {1, 7, 1},
+                                                {2, 7, 1},
+                                                {1, 9, 1},
+                                                {2, 8, 2},
+                                                {1, 16, 2}}) {
         const Shape input = dims == 1 ? Shape{4, channels, 64} : Shape{2, channels, 14, 13};
         const Shape weight =
             dims == 1 ? Shape{channels, channels, kernel} : Shape{channels, channels, kernel, kernel};
@@ -74,15 +87,18 @@ TEST_CASE("winograd's error is inside the bound of float32 sums", "[conv][cpu]")
 }
 
 TEST_CASE("winograd is chosen where it costs less", "[conv][cpu]") {
-  const auto chosen = [](const Shape& input, const Shape& weight, int64_t stride) {
+  const auto chosen = [](const Shape& input, const Shape& weight, int64_t stride, int64_t dilation = 1) {
     const ConvProblem problem =
         make_conv_problem("conv2d", 2, {"input", input, empty({})}, {"weight", weight, empty({})},
-                          {.stride = stride, .padding = 1});
+                          {.stride = stride, .padding = 1, .dilation = dilation});
     return std::string(all_conv_implementations().find(problem, ConvPass::forward, "")->name());
   };
   CHECK(chosen({8, 64, 32, 32}, {64, 64, 3, 3}, 1) == "winograd");
   CHECK(chosen({8, 64, 32, 32}, {64, 64, 3, 3}, 2) == "direct");
   CHECK(chosen({8, 64, 32, 32}, {64, 64, 4, 4}, 2) == "winograd");
+  CHECK(chosen({8, 64, 32, 32}, {64, 64, 5, 5}, 1) == "winograd");
+  CHECK(chosen({8, 64, 32, 32}, {64, 64, 3, 3}, 1, 2) == "winograd");
+  CHECK(chosen({8, 64, 32, 32}, {64, 64, 3, 3}, 1, 16) == "direct");  // most taps are in the padding
   CHECK(chosen({8, 3, 32, 32}, {64, 3, 3, 3}, 1) == "direct");
   CHECK(chosen({1, 64, 2, 2}, {64, 64, 3, 3}, 1) == "direct");  // four results: the weights cost most
 }

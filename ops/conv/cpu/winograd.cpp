@@ -19,13 +19,13 @@ namespace pleat::ops {
 namespace winograd {
 namespace {
 
-/// The dimensions of kernels with so many taps a step of the stride.
+/// The dimensions of kernels in parts of so many taps.
 std::optional<Kernels> find_kernels(const ConvProblem& p, int taps) {
   std::size_t tiled[2], others[3];
   int tiles = 0, rest = 0;
   for (std::size_t d = 3; d-- > 0;) {
-    const bool is_tiled =
-        p.dilation[d] == 1 && p.kernel[d] % taps == 0 && p.kernel[d] / taps == p.stride[d] && tiles < 2;
+    const bool is_tiled = std::min(p.dilation[d], p.stride[d]) == 1 && p.kernel[d] % p.stride[d] == 0 &&
+                          p.kernel[d] / p.stride[d] >= taps && tiles < 2;
     if (!is_tiled && !p.is_pointwise(d) && (p.stride[d] != 1 || p.dilation[d] != 1)) return std::nullopt;
     (is_tiled ? tiled[tiles++] : others[rest++]) = d;
   }
@@ -40,11 +40,24 @@ std::optional<Kernels> find_kernels(const ConvProblem& p, int taps) {
   return Kernels{others[0], tiled[0], others[1], 1, taps};
 }
 
+/// Products of a result of tiles of 4, times 64.
+int64_t products(const ConvProblem& p, const Kernels& kernels) {
+  int64_t products = 1;
+  for (std::size_t d = 0; d < 3; ++d) {
+    const bool is_tiled = d == kernels.b || (kernels.count == 2 && d == kernels.a);
+    products *= is_tiled ? p.stride[d] * ceil_div(p.kernel[d] / p.stride[d], int64_t{kernels.taps}) *
+                               (kernels.taps + 3)
+                         : p.kernel[d] * 4;
+  }
+  return products;
+}
+
 }  // namespace
 
 std::optional<Kernels> find_kernels(const ConvProblem& p) {
-  const auto of_three = find_kernels(p, 3);
-  return of_three ? of_three : find_kernels(p, 2);
+  const auto of_three = find_kernels(p, 3), of_two = find_kernels(p, 2);
+  if (!of_three || !of_two) return of_three ? of_three : of_two;
+  return products(p, *of_three) <= products(p, *of_two) ? of_three : of_two;
 }
 
 }  // namespace winograd
@@ -56,27 +69,32 @@ double cost_of(const ConvProblem& p, int m, ConvPass pass) {
   double cost = 0;
   for (const Gather& gather : gathers_of(p, pass)) {
     const winograd::TileGrid grid(gather, *winograd::find_kernels(p), m);
-    const auto columns = static_cast<double>(grid.columns()), phases = static_cast<double>(grid.phases);
+    const auto points = static_cast<double>(grid.points), phases = static_cast<double>(grid.phases);
+    const bool is_weight = pass == ConvPass::backward_weight;
+    const double slices = static_cast<double>(grid.columns()) * static_cast<double>(grid.slices);
+    const double windows = slices * phases;
+    const double tiles =
+        is_weight ? slices : static_cast<double>(grid.columns()) * static_cast<double>(grid.lines);
     const auto in_vectors = [&](int64_t count) {
       return static_cast<double>(round_up(count, simd::register_bytes / size_of(compute_dtype(p.dtype))));
     };
-    const double channels = phases * in_vectors(gather.source_channels);
-    const double filters = in_vectors(gather.result_channels);
+    const double channels = in_vectors(gather.source_channels), filters = in_vectors(gather.result_channels);
     // Vectors of products lie along the filters, those of the gradient of the weight along the channels.
-    const double pairs =
-        static_cast<double>(grid.line_taps) *
-        (pass == ConvPass::backward_weight ? channels * static_cast<double>(gather.result_channels)
-                                           : phases * static_cast<double>(gather.source_channels) * filters);
-    // Measured: a product takes 1.2 times as long as at full speed; to transform an element of V, M or the
-    // weights takes as long as some multiply-adds, mostly of moving it.
-    const double of_tile = 1.2 * pairs + (pass == ConvPass::backward_weight ? 13 * phases : 7) * filters;
-    const double of_column =
-        static_cast<double>(grid.lines) * of_tile + 11 * channels * static_cast<double>(grid.slices);
-    // Weights that leave the caches are written to memory, and read from there.
-    const double transformed =
-        static_cast<double>(grid.points) * pairs * static_cast<double>(size_of(p.dtype));
-    const double of_weight = transformed > 32e6 ? 40 : 12;
-    cost += static_cast<double>(grid.points) * (columns * of_column + of_weight * pairs);
+    const double pairs = static_cast<double>(grid.line_taps) * phases *
+                         (is_weight ? channels * static_cast<double>(gather.result_channels)
+                                    : static_cast<double>(gather.source_channels) * filters);
+    const double transforms =
+        is_weight ? windows * (4 * channels + 12 * filters) : windows * 14 * channels + tiles * 9 * filters;
+    // Transformed weights are written to a cache, or to memory, and read from there by each task.
+    const double bytes = points * pairs * static_cast<double>(size_of(p.dtype));
+    const double of_weight = is_weight || bytes < 1e6 ? 12 : bytes < 16e6 ? 65 : 160;
+    // Fitted to 70 problems, within a tenth: an element takes as long as some multiply-adds, mostly of moving
+    // it, and each tile as long as some more. `direct` takes 1.1 times its cost, so where both take as long,
+    // it is chosen; so it is for 2 taps along one dimension, which save least and wait for memory.
+    const winograd::Kernels& kernels = grid.kernels;
+    const double bias = kernels.count == 1 && kernels.taps == 2 ? 1.25 : 1;
+    cost += bias * (points * (tiles * (is_weight ? 1.2 : 1.05) * pairs + transforms + of_weight * pairs) +
+                    (is_weight ? windows * 8500 : windows * 2100 + tiles * 4500));
   }
   return cost;
 }
@@ -92,8 +110,8 @@ class WinogradConv : public ConvImplementation {
     if (!problem.device.is_cpu()) return "it runs on the CPU";
     if (problem.groups != 1) return "it needs groups = 1";
     if (!winograd::find_kernels(simplify(problem, MemoryFormat::channels_last)))
-      return "it needs kernels of 2 or 3 taps a step of the stride along one or two dimensions, and dilation "
-             "1";
+      return "it needs kernels of as many taps as 2 or more steps of the stride along one or two dimensions, "
+             "with stride or dilation 1";
     const int64_t least = compute_dtype(problem.dtype) == float64 ? 8 : 16;
     if (std::min(problem.in_channels, problem.out_channels) < least)
       return fmt::format("it needs at least {} input and output channels", least);

@@ -19,12 +19,16 @@
 #include "pleat/ops/matmul/result_finish.h"
 
 /// The passes of `winograd` convolutions, how their results are cut into tiles, and where the pixels of a
-/// tile lie. Kernels have 2 or 3 taps for each step of the stride along one or two dimensions, with dilation
-/// 1, and perhaps a kernel of any size along a further one, with stride and dilation 1. Tiles have m = 2 or 4
-/// results along the former; along the latter, products of taps are added up as they are.
+/// tile lie. Kernels have 2 or more taps for each step of the stride along one or two dimensions, with stride
+/// or dilation 1, and perhaps a kernel of any size along a further one, with stride and dilation 1. Tiles
+/// have m = 2 or 4 results along the former; along the latter, products of taps are added up as they are.
 ///
 /// With stride s, taps i, i + s, i + 2 s ... read every s-th pixel: they are a kernel of stride 1 for one of
-/// s phases of the source, and products of all phases are added up like those of so many more channels.
+/// s phases of the source, and products of all phases are added up like those of so many more channels. More
+/// taps than 2 or 3 are several such kernels, the parts, each of which reads a source shifted by as many
+/// pixels: further phases. The last two parts may share taps, of which each has half of the weight, so that
+/// no part reads a pixel that the kernel does not. With dilation d, every d-th result reads every d-th pixel:
+/// d classes of results, each like a convolution without dilation.
 /// Of the gradient of the input each stride class (gather.h) has stride 1.
 
 namespace pleat::ops::winograd {
@@ -34,7 +38,7 @@ namespace pleat::ops::winograd {
 struct Kernels {
   std::size_t a, b, line;
   int count;  ///< of the dimensions with tiles: 1 or 2
-  int taps;   ///< of a phase along these
+  int taps;   ///< of a part along these: 2 or 3
 };
 /// Those of a problem; nothing where it is not of the kind.
 std::optional<Kernels> find_kernels(const ConvProblem& p);
@@ -111,13 +115,18 @@ struct TileGrid {
   Spatial source, result;  ///< sizes
   Spatial tile{1, 1, 1};   ///< pixels of one
   Spatial tiles;           ///< of an image; 1 along the line
+  Spatial parts{1, 1, 1};  ///< of the kernel
+  Spatial last_part{};     ///< where it begins, in steps of the stride
   Spatial counts;          ///< results of an image
-  /// Of the pixels of the result that a tile has, and of those that it reads in the source: where the first
-  /// tile begins, and the distance from pixel to pixel.
-  Spatial result_first, result_step, source_first, source_step;
-  int64_t points;  ///< values of a transformed tile
-  int64_t phases;  ///< of the source
-  int64_t lines;   ///< tiles of a column in the result
+  Spatial dilation{1, 1, 1};
+  Spatial classes{1, 1, 1};  ///< of results by dilation
+  /// Of the pixels of the result that a tile has, and of those that it reads in the source: the distance from
+  /// pixel to pixel.
+  Spatial result_step, source_step;
+  Spatial tap_step;  ///< from tap to tap of a phase
+  int64_t points;    ///< values of a transformed tile
+  int64_t phases;    ///< of the source: those of the stride, for each part of the kernel
+  int64_t lines;     ///< tiles of a column in the result
   int64_t line_taps;
   int64_t slices;  ///< tiles of a column in the source
 
@@ -127,7 +136,6 @@ struct TileGrid {
         source(g.source),
         result(g.result),
         points(k.count == 2 ? (m + k.taps - 1) * (m + k.taps - 1) : m + k.taps - 1),
-        phases(g.dims[k.a].source_step * g.dims[k.b].source_step),
         lines(g.dims[k.line].count),
         line_taps(static_cast<int64_t>(g.dims[k.line].taps.size())),
         slices(lines + line_taps - 1) {
@@ -135,35 +143,57 @@ struct TileGrid {
     if (k.count == 2) tile[k.a] = m;
     for (std::size_t d = 0; d < 3; ++d) {
       const GatherDim& dim = g.dims[d];
+      tap_step[d] = dim.source_step;
+      if (tile[d] > 1) {
+        const int64_t taps = static_cast<int64_t>(dim.taps.size()) / tap_step[d];
+        dilation[d] = dim.taps[1].offset - dim.taps[0].offset;
+        parts[d] = ceil_div(taps, k.taps);
+        last_part[d] = taps - k.taps;
+      }
       counts[d] = dim.count;
-      tiles[d] = d == k.line ? 1 : ceil_div(dim.count, tile[d]);
-      result_first[d] = dim.first;
-      result_step[d] = dim.step;
-      source_first[d] = dim.low();
-      source_step[d] = dim.source_step;
+      classes[d] = std::clamp<int64_t>(dim.count, 1, dilation[d]);
+      tiles[d] = d == k.line ? 1 : ceil_div(ceil_div(dim.count, dilation[d]), tile[d]);
+      result_first_[d] = dim.first;
+      source_first_[d] = dim.low();
+      result_stride_[d] = dim.step;
+      result_step[d] = dim.step * dilation[d];
+      source_step[d] = dim.source_step * dilation[d];
     }
+    phases = phases_along(k.a) * phases_along(k.b);
   }
 
-  int64_t columns() const { return batch * tiles[0] * tiles[1] * tiles[2]; }
+  int64_t columns() const {
+    return batch * tiles[0] * tiles[1] * tiles[2] * classes[kernels.a] * classes[kernels.b];
+  }
 
-  /// Where a phase begins along dimension d: that far behind the first.
-  int64_t phase_shift(int64_t phase, std::size_t d) const {
-    return d == kernels.line ? 0
-           : d == kernels.a  ? phase / source_step[kernels.b]
-                             : phase % source_step[kernels.b];
+  /// The first tap of a phase along dimension d.
+  int64_t first_tap(int64_t phase, std::size_t d) const {
+    if (d == kernels.line) return 0;
+    return along(phase, d) % tap_step[d] +
+           std::min(part_of(phase, d) * kernels.taps, last_part[d]) * tap_step[d];
+  }
+  /// Of a phase's taps along dimension d those that the part before has, too: the first so many.
+  int64_t repeated(int64_t phase, std::size_t d) const {
+    return part_of(phase, d) * kernels.taps - std::min(part_of(phase, d) * kernels.taps, last_part[d]);
+  }
+  /// How much of the weight a phase's tap i along dimension d has.
+  double share(int64_t phase, std::size_t d, int64_t i) const {
+    const int64_t part = part_of(phase, d);
+    const bool is_in_next = part + 2 == parts[d] && i >= last_part[d] - part * kernels.taps;
+    return i < repeated(phase, d) || is_in_next ? 0.5 : 1;
   }
 
   /// The first pixel of a column's tile in the result.
   TilePixels result_of(int64_t column, int64_t line) const {
     TilePixels at = place_of(column, line);
-    for (std::size_t d = 0; d < 3; ++d) at.first[d] = result_first[d] + at.first[d] * result_step[d];
+    for (std::size_t d = 0; d < 3; ++d) at.first[d] = result_first_[d] + at.first[d] * result_stride_[d];
     return at;
   }
   /// The first pixel of a tile's window in a phase of the source.
   TilePixels source_of(int64_t column, int64_t slice, int64_t phase) const {
     TilePixels at = place_of(column, slice);
     for (std::size_t d = 0; d < 3; ++d)
-      at.first[d] = source_first[d] + phase_shift(phase, d) + at.first[d] * source_step[d];
+      at.first[d] = source_first_[d] + first_tap(phase, d) * dilation[d] + at.first[d] * tap_step[d];
     return at;
   }
 
@@ -185,20 +215,35 @@ struct TileGrid {
   }
 
  private:
+  int64_t phases_along(std::size_t d) const { return parts[d] * tap_step[d]; }
+  /// A phase's number along dimension d, and the part of the kernel.
+  int64_t along(int64_t phase, std::size_t d) const {
+    return d == kernels.a ? phase / phases_along(kernels.b) : phase % phases_along(kernels.b);
+  }
+  int64_t part_of(int64_t phase, std::size_t d) const { return along(phase, d) / tap_step[d]; }
   /// The first result of a tile, among those of the gather.
   TilePixels place_of(int64_t column, int64_t line) const {
     TilePixels at{0, {}, {}};
-    for (std::size_t d = 3; d-- > 0;) {
-      if (tiles[d] > 1) {  // divisions take long
-        at.first[d] = column % tiles[d] * tile[d];
+    for (std::size_t d = 3; d-- > 0;) {  // divisions take long
+      if (classes[d] > 1) {
+        at.first[d] = column % classes[d];
+        column /= classes[d];
+      }
+      if (tiles[d] > 1) {
+        at.first[d] += column % tiles[d] * tile[d] * dilation[d];
         column /= tiles[d];
       }
-      at.results[d] = std::min(tile[d], counts[d] - at.first[d]);
+      const int64_t left = counts[d] - at.first[d];
+      at.results[d] = dilation[d] == 1 ? std::min(tile[d], left)
+                                       : std::min(tile[d], ceil_div(std::max<int64_t>(left, 0), dilation[d]));
     }
     at.image = column;
     at.first[kernels.line] = line;
     return at;
   }
+
+  Spatial result_first_, source_first_;  ///< the first pixels
+  Spatial result_stride_;
 };
 
 /// points[i][j] = the pixel i steps along dimension a and j along dimension b, `outside` for those not in the

@@ -120,14 +120,14 @@ void transform_weights(const Gather& g, const MultiplyPlan<T>& plan, const Gathe
   alignas(64) T transposed[ra * rb * some * 2 * lanes<T>];
   for (int64_t l = 0; l < grid.line_taps * grid.phases; ++l) {
     const int64_t phase = l % grid.phases;
-    const int64_t of_phase = l / grid.phases * step[grid.kernels.line] +
-                             grid.phase_shift(phase, a) * step[a] + grid.phase_shift(phase, b) * step[b];
+    const int64_t of_phase = l / grid.phases * step[grid.kernels.line] + grid.first_tap(phase, a) * step[a] +
+                             grid.first_tap(phase, b) * step[b];
     for (int64_t c = begin; c < end; c += some) {
       const int64_t part = std::min(some, end - c);
       for (int64_t i = 0; i < ra * rb; ++i) {
         T* of_tap = transposed + i * some * width;
         const int64_t tap =
-            of_phase + i / rb * grid.source_step[a] * step[a] + i % rb * grid.source_step[b] * step[b];
+            of_phase + i / rb * grid.tap_step[a] * step[a] + i % rb * grid.tap_step[b] * step[b];
         const T* from = first + w.taps[static_cast<std::size_t>(tap)] * w.tap + c * w.source;
         if (w.source == 1)
           transpose_matrix(of_tap, width, from, w.result, width, part);
@@ -137,6 +137,9 @@ void transform_weights(const Gather& g, const MultiplyPlan<T>& plan, const Gathe
               __builtin_prefetch(from + (k + some) * w.source + lane);  // short pieces of the next channels
             std::copy_n(from + k * w.source, width, of_tap + k * width);
           }
+        const auto share = static_cast<T>(grid.share(phase, a, i / rb) * grid.share(phase, b, i % rb));
+        if (share != 1)
+          std::transform(of_tap, of_tap + part * width, of_tap, [&](T weight) { return share * weight; });
       }
       for (int64_t i = 0; i < part; ++i) {
         const auto tap = [&](int u, int v, int64_t lane) {
@@ -347,8 +350,7 @@ T transform_window(const MultiplyPlan<T>& plan, const ConvSource<T>& x, const T*
       else
         add(std::integral_constant<int, 1>(), std::integral_constant<int, 1>());
     });
-    const auto square = [&](int64_t c) { return simd::load(scales + c) * simd::load(scales + c); };
-    add_squares<Source<ma, r>, Source<mb, r>>(window, plan.channels, plan.source_point, square, squares);
+    add_squares<Source<ma, r>, Source<mb, r>>(window, plan.channels, plan.source_point, scales, squares);
   }
   return least_of_halves(sums);
 }

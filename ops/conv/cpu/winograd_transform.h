@@ -244,6 +244,10 @@ template <class V>
 [[gnu::always_inline]] inline V larger(const V& a, const V& b) {
   return a > b ? a : b;
 }
+template <class V>
+[[gnu::always_inline]] inline V smaller(const V& a, const V& b) {
+  return a < b ? a : b;
+}
 
 /// The elements of a vector in `count` by f(a, b) of vectors: of its halves again and again.
 template <std::size_t count, class V, class F>
@@ -302,22 +306,21 @@ constexpr bool tells_size(int i) {
   return A::out <= 4 || i <= 1 || i == A::out - 1;
 }
 
-/// Adds the sum of the squares of what tells_size of a transformed tile, lane by lane, times `scale(c)` of
-/// the channels from c on: a few numbers that have just been written, where those read would cost more.
-template <class A, class B, class T, class Scale>
-void add_squares(const T* tile, int64_t channels, int64_t point, const Scale& scale,
+/// Adds the sum of the squares of what tells_size of a transformed tile, lane by lane, each value times its
+/// channel's scale: a few numbers that have just been written, where those read would cost more.
+template <class A, class B, class T>
+void add_squares(const T* tile, int64_t channels, int64_t point, const T* scales,
                  Largest<T>& squares_of_tiles) {
   simd::Vector<T> squares{};
   for (int64_t i = 0; i < channels; i += simd::lanes<T>) {
     const int64_t c = std::min(i, channels - simd::lanes<T>);
-    simd::Vector<T> of_channels{};
+    const auto scale = simd::load(scales + c);
     for (int a = 0; a < A::out; ++a)
       for (int b = 0; b < B::out; ++b)
         if (tells_size<A>(a) && tells_size<B>(b)) {
-          const auto value = simd::load(tile + (a * B::out + b) * point + c);
-          of_channels += value * value;
+          const auto value = scale * simd::load(tile + (a * B::out + b) * point + c);
+          squares += value * value;
         }
-    squares += of_channels * scale(c);
   }
   squares_of_tiles.add(squares);
 }
@@ -347,15 +350,15 @@ template <class V>
 [[gnu::always_inline]] inline Element<V> least_of_halves(const V (&vectors)[4]) {
   using T = Element<V>;
   const auto sum = [](const auto& a, const auto& b) { return a + b; };
-  const auto smaller = [](const auto& a, const auto& b) { return a < b ? a : b; };
+  const auto least = [](const auto& a, const auto& b) { return smaller(a, b); };
   // a[0], b[0], a[1], b[1] ... of half of the lanes, and of the other half.
   V ab, ab_upper, cd, cd_upper;
   simd::interleave<T>(vectors[0], vectors[1], ab, ab_upper);
   simd::interleave<T>(vectors[2], vectors[3], cd, cd_upper);
   if constexpr (simd::lanes<T> < 4)
-    return 2 * fold<1>(smaller(smaller(ab, ab_upper), smaller(cd, cd_upper)), smaller)[0];
+    return 2 * fold<1>(smaller(smaller(ab, ab_upper), smaller(cd, cd_upper)), least)[0];
   else  // sums of a, b, a, b
-    return 2 * fold<1>(smaller(fold<4>(ab + ab_upper, sum), fold<4>(cd + cd_upper, sum)), smaller)[0];
+    return 2 * fold<1>(smaller(fold<4>(ab + ab_upper, sum), fold<4>(cd + cd_upper, sum)), least)[0];
 }
 
 }  // namespace pleat::ops::winograd

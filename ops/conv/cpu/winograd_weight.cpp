@@ -27,6 +27,11 @@ constexpr int64_t most_channels = 128;
 /// Tiles at a time, and in a share of its own.
 constexpr int64_t tiles_at_once = 64;
 constexpr int64_t least_share = 64;
+/// Along a dimension, the first of the pixels that tell how large those of a tile are: it has these where it
+/// reaches beyond the image, too.
+constexpr int of_window = 1, of_results = 0;
+/// Tiles that tell the scales of channels.
+constexpr int64_t samples = 9;
 /// How large a product may be, beside the mean of a tile's times the tiles.
 constexpr double most_of_products = 16;
 
@@ -82,11 +87,47 @@ struct GradientPlan {
   int64_t task_elements() const { return grid.points * (source_point + gradient_point + sums_point); }
 };
 
+/// Scales of channels: 1 / what |x| typically is, so that an outlier of a quiet one is seen beside loud ones.
+/// `sample(i, sums)` sets the sums of |x| of some pixels of place i of `samples`. A scale is 1 / their
+/// median, of three medians of three; where that is 0, / the least sum that is not. A channel of zeros counts
+/// as the loudest.
+template <class T, class Sample>
+void measure_channels(int64_t channels, T* scales, const Sample& sample) {
+  using V = Vector<T>;
+  const auto memory = scratch<T>(samples * channels);
+  T* const sums = elements_of<T>(memory);
+  for (int64_t i = 0; i < samples; ++i) sample(i, sums + i * channels);
+  const auto median = [](const V& a, const V& b, const V& c) {
+    return larger(smaller(a, b), smaller(larger(a, b), c));
+  };
+  const auto inverse = [](const V& sum) {
+    constexpr T most = std::numeric_limits<T>::max(), least = std::numeric_limits<T>::min();
+    return (sum > V{}) & (sum <= V{} + most) ? 1 / larger(sum, V{} + least) : V{};
+  };
+  V smallest = V{} + std::numeric_limits<T>::max();
+  for (int64_t i = 0; i < channels; i += lanes<T>) {
+    const int64_t c = std::min(i, channels - lanes<T>);
+    V of[samples], least{};
+    for (int64_t j = 0; j < samples; ++j) {
+      of[j] = simd::load(sums + j * channels + c);
+      least = larger(least, inverse(of[j]));
+    }
+    const V typical = inverse(
+        median(median(of[0], of[1], of[2]), median(of[3], of[4], of[5]), median(of[6], of[7], of[8])));
+    const V scale = typical > V{} ? typical : least;
+    simd::store(scales + c, scale);
+    smallest = (scale > V{}) & (scale < smallest) ? scale : smallest;
+  }
+  const T fallback = fold<1>(smallest, [](const auto& a, const auto& b) { return smaller(a, b); })[0];
+  for (int64_t c = 0; c < channels; ++c)
+    if (scales[c] == 0) scales[c] = fallback;
+}
+
 template <class T, int ma, int mb, int r>
 class GradientTask {
  public:
   GradientTask(const GradientPlan<T>& plan, const ConvProblem& p, const T* dy, const ConvSource<T>& x,
-               const T* zeros, int64_t task)
+               const T* zeros, const T* channel_scales, const T* filter_scales, int64_t task)
       : plan_(plan), p_(p), dy_(dy), x_(x), zeros_(zeros) {
     share_ = task % plan.shares;
     task /= plan.shares;
@@ -100,6 +141,8 @@ class GradientTask {
     first_filter_ = plan.filters.first(filter_block);
     width_ = round_up(channels_, lanes<T>);
     rows_ = round_up(filters_, lanes<T>);
+    channel_scales_ = channel_scales + first_channel_;
+    filter_scales_ = filter_scales + first_filter_;
   }
 
   /// Adds the share's tiles up, and writes their part of dw to `shares` [share][K, taps, C].
@@ -130,31 +173,31 @@ class GradientTask {
           column, slice, source_ + t * width_, plan_.source_point, of_windows);
       const double gradient = transform_gradient<Gradient<ma, r>, Gradient<mb, r>>(
           column, slice, gradient_ + t * rows_, plan_.gradient_point, of_gradients);
-      typical_.push_back(std::isfinite(window * gradient) ? window * gradient : 0);
+      if (window * gradient > 0 && std::isfinite(window * gradient)) typical_.push_back(window * gradient);
     });
     for (int64_t i = 0; i < grid.points; ++i)  // what the last tile's further taps read
       std::fill_n(source_ + i * plan_.source_point + count * grid.slices * width_,
                   (grid.line_taps - 1) * width_, T(0));
-    // Half of the tiles have products of this size, whatever the others have.
+    // Half of the tiles with products have some of this size, whatever the others have.
     const auto middle = typical_.begin() + static_cast<std::ptrdiff_t>(typical_.size() / 2);
     std::nth_element(typical_.begin(), middle, typical_.end());
-    const double most = std::min(most_of_products * *middle * static_cast<double>(typical_.size()),
+    const double typical = typical_.empty() ? 0 : *middle;
+    const double most = std::min(most_of_products * typical * static_cast<double>(typical_.size()),
                                  overflow_reserve * static_cast<double>(std::numeric_limits<T>::max()));
     if (!(of_windows.root() * of_gradients.root() / 32 <= most) && leave_out(begin, count, most))
       add_directly(begin, count);
   }
 
-  /// Transforms pixels. Returns the mean of |x| of the middle ones.
-  template <class A, class B, class Read>
+  /// Transforms pixels. Returns the mean of |x|, scaled, of two from `first` on.
+  template <class A, class B, int first, class Read>
   static double transform(const T* const (&pixels)[A::in][B::in], int64_t channels, T* to, int64_t point,
-                          const Read& read, Largest<T>& largest) {
+                          const Read& read, const T* scales, Largest<T>& largest) {
     transform_pixels<A, B>(pixels, channels, to, point, read);
-    add_squares<A, B>(
-        to, channels, point, [](int64_t) { return Vector<T>{} + 1; }, largest);
-    constexpr int i = (A::in - 1) / 2, j = (B::in - 1) / 2;
+    add_squares<A, B>(to, channels, point, scales, largest);
+    constexpr int row = A::in == 1 ? 0 : first;
     Vector<T> sum{};
     for (int64_t c = 0; c + lanes<T> <= channels; c += lanes<T>)
-      sum += magnitudes<1, 2>(pixels, i, j, c, read);
+      sum += magnitudes<1, 2>(pixels, row, first, c, read) * simd::load(scales + c);
     return static_cast<double>(sum_of_lanes(sum)) / static_cast<double>(2 * channels);
   }
 
@@ -178,27 +221,30 @@ class GradientTask {
     Window pixels;
     list_window(column, slice, pixels);
     return with_source(x_, first_channel_, zeros_, [&](const auto& read) {
-      return transform<A, B>(pixels, channels_, to, point, read, largest);
+      return transform<A, B, of_window>(pixels, channels_, to, point, read, channel_scales_, largest);
     });
   }
   template <class A, class B>
   double transform_gradient(int64_t column, int64_t slice, T* to, int64_t point, Largest<T>& largest) const {
     Results pixels;
     list_results(column, slice, pixels);
-    return with_memory<T>(
-        [&](const auto& read) { return transform<A, B>(pixels, filters_, to, point, read, largest); });
+    return with_memory<T>([&](const auto& read) {
+      return transform<A, B, of_results>(pixels, filters_, to, point, read, filter_scales_, largest);
+    });
   }
 
-  /// The largest |x| of some pixels; NaN if one is.
+  /// The largest |x|, scaled, of some pixels; NaN if one is.
   template <int rows, int columns, class Read>
-  static double largest_of(const T* const (&pixels)[rows][columns], int64_t channels, const Read& read) {
+  static double largest_of(const T* const (&pixels)[rows][columns], int64_t channels, const Read& read,
+                           const T* scales) {
     Largest<T> largest;
     for (const auto& row : pixels)
       for (const T* pixel : row)
         for (int64_t i = 0; i < channels; i += lanes<T>) {
           Vector<T> value;
-          read(pixel, std::min(i, channels - lanes<T>), value);
-          largest.add(value);
+          const int64_t c = std::min(i, channels - lanes<T>);
+          read(pixel, c, value);
+          largest.add(value * simd::load(scales + c));
         }
     return largest.value();
   }
@@ -214,10 +260,11 @@ class GradientTask {
       Results results;
       list_window(column, slice, window);
       list_results(column, slice, results);
-      windows[static_cast<std::size_t>(t)] = with_source(
-          x_, first_channel_, zeros_, [&](const auto& read) { return largest_of(window, channels_, read); });
-      gradients[static_cast<std::size_t>(t)] =
-          with_memory<T>([&](const auto& read) { return largest_of(results, filters_, read); });
+      windows[static_cast<std::size_t>(t)] = with_source(x_, first_channel_, zeros_, [&](const auto& read) {
+        return largest_of(window, channels_, read, channel_scales_);
+      });
+      gradients[static_cast<std::size_t>(t)] = with_memory<T>(
+          [&](const auto& read) { return largest_of(results, filters_, read, filter_scales_); });
     });
     windows_left_out_.assign(windows.size(), false);
     gradients_left_out_.assign(windows.size(), false);
@@ -309,8 +356,9 @@ class GradientTask {
     const TileGrid& grid = plan_.grid;
     const auto [a, b, line, count, taps_] = grid.kernels;
     const Spatial step{p_.kernel[1] * p_.kernel[2], p_.kernel[2], 1};
-    const int64_t of_phase = grid.phase_shift(phase_, a) * step[a] + grid.phase_shift(phase_, b) * step[b];
-    const int64_t row = grid.source_step[a] * step[a], column = grid.source_step[b] * step[b];
+    const int64_t of_phase = grid.first_tap(phase_, a) * step[a] + grid.first_tap(phase_, b) * step[b];
+    const int64_t repeated_rows = grid.repeated(phase_, a), repeated_columns = grid.repeated(phase_, b);
+    const int64_t row = grid.tap_step[a] * step[a], column = grid.tap_step[b] * step[b];
     for (int64_t k = 0; k < filters_; ++k)
       for (int64_t tap = 0; tap < grid.line_taps; ++tap)
         for (int64_t i = 0; i < channels_; i += lanes<T>) {
@@ -324,6 +372,7 @@ class GradientTask {
           winograd::transform<V, WeightGradient<ma, r>, WeightGradient<mb, r>>(
               [&](int u, int v) { return simd::load(sums + (u * window<mb, r> + v) * plan_.sums_point); },
               [&](int u, int v, V value) {
+                if (u < repeated_rows || v < repeated_columns) return;
                 if (direct != nullptr) value += simd::load(direct + (u * taps<mb, r> + v) * plan_.sums_tap);
                 simd::store(out + (u * row + v * column) * p_.in_channels, value);
               });
@@ -342,6 +391,8 @@ class GradientTask {
   T* source_ = nullptr;
   T* gradient_ = nullptr;
   T* sums_ = nullptr;
+  const T* channel_scales_;
+  const T* filter_scales_;
   std::vector<double> typical_;  ///< products of each tile
   std::vector<bool> windows_left_out_, gradients_left_out_;
   std::shared_ptr<std::byte> direct_;  ///< sums of what is left out; none where nothing is
@@ -354,10 +405,43 @@ void weight_gradient(const ConvProblem& p, const T* dy, const ConvSource<T>& x, 
   const auto partials = plan.shares > 1 ? scratch<T>(plan.shares * size) : nullptr;
   T* shares = plan.shares > 1 ? elements_of<T>(partials) : dw;
   const int64_t most = std::max(p.in_channels, p.out_channels);
-  const auto zeros = scratch<T>(most);
-  std::fill_n(elements_of<T>(zeros), most, T(0));
+  const auto memory = scratch<T>(most + p.in_channels + p.out_channels);
+  T* const zeros = elements_of<T>(memory);
+  T* const channel_scales = zeros + most;
+  T* const filter_scales = channel_scales + p.in_channels;
+  std::fill_n(zeros, most, T(0));
+  const TileGrid& grid = plan.grid;
+  const auto sum_pixels = [](const auto& pixels, auto first, int64_t channels, const auto& read, T* sums) {
+    constexpr int height = ma == 1 ? 1 : 2, row = ma == 1 ? 0 : first;
+    for (int64_t i = 0; i < channels; i += lanes<T>) {
+      const int64_t c = std::min(i, channels - lanes<T>);
+      simd::store(sums + c, magnitudes<height, 2>(pixels, row, first, c, read));
+    }
+  };
+  // By the golden ratio: no line of an image has many of the samples.
+  const auto column = [&](int64_t i) {
+    const double place = 0.6180339887 * static_cast<double>(i);
+    return static_cast<int64_t>((place - std::floor(place)) * static_cast<double>(grid.columns()));
+  };
+  measure_channels(p.in_channels, channel_scales, [&](int64_t i, T* sums) {
+    const T* pixels[window<ma, r>][window<mb, r>];
+    list_pixels<window<ma, r>, window<mb, r>, const T>(
+        grid.source_of(column(i), i % grid.lines + grid.line_taps / 2, 0), grid.source, grid.source_step,
+        grid.kernels, p.in_channels, x.data(), zeros, pixels);
+    with_source(x, 0, zeros, [&](const auto& read) {
+      sum_pixels(pixels, std::integral_constant<int, of_window>(), p.in_channels, read, sums);
+    });
+  });
+  measure_channels(p.out_channels, filter_scales, [&](int64_t i, T* sums) {
+    const T* pixels[ma][mb];
+    list_pixels<ma, mb, const T>(grid.result_of(column(i), i % grid.lines), grid.result, grid.result_step,
+                                 grid.kernels, p.out_channels, dy, zeros, pixels);
+    with_memory<T>([&](const auto& read) {
+      sum_pixels(pixels, std::integral_constant<int, of_results>(), p.out_channels, read, sums);
+    });
+  });
   parallel_chunks(plan.tasks(), [&](int64_t task) {
-    GradientTask<T, ma, mb, r>(plan, p, dy, x, elements_of<T>(zeros), task).run(shares);
+    GradientTask<T, ma, mb, r>(plan, p, dy, x, zeros, channel_scales, filter_scales, task).run(shares);
   });
   if (plan.shares > 1) sum_partials(shares, plan.shares, size, dw);
 }
@@ -368,7 +452,8 @@ template <class T>
 int64_t weight_gradient_workspace(const ConvProblem& p, int m) {
   const GradientPlan<T> plan(p, m);
   const int64_t partials = plan.shares > 1 ? plan.shares * p.out_channels * p.depth() : 0;
-  return (partials + std::max(p.in_channels, p.out_channels) + num_threads() * plan.task_elements()) *
+  return (partials + std::max(p.in_channels, p.out_channels) + p.in_channels + p.out_channels +
+          num_threads() * plan.task_elements()) *
          static_cast<int64_t>(sizeof(T));
 }
 
