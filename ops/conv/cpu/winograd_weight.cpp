@@ -87,40 +87,73 @@ struct GradientPlan {
   int64_t task_elements() const { return grid.points * (source_point + gradient_point + sums_point); }
 };
 
-/// Scales of channels: 1 / what |x| typically is, so that an outlier of a quiet one is seen beside loud ones.
-/// `sample(i, sums)` sets the sums of |x| of some pixels of place i of `samples`. A scale is 1 / their
-/// median, of three medians of three; where that is 0, / the least sum that is not. A channel of zeros counts
-/// as the loudest.
-template <class T, class Sample>
-void measure_channels(int64_t channels, T* scales, const Sample& sample) {
+/// Scales of channels: 1 / the median of their samples [sample][channel], of three medians of three; where
+/// that is 0, / the least sample that is not. A channel of zeros counts as the loudest.
+template <class T>
+void set_scales(const T* sampled, int64_t channels, T* scales) {
   using V = Vector<T>;
-  const auto memory = scratch<T>(samples * channels);
-  T* const sums = elements_of<T>(memory);
-  for (int64_t i = 0; i < samples; ++i) sample(i, sums + i * channels);
   const auto median = [](const V& a, const V& b, const V& c) {
     return larger(smaller(a, b), smaller(larger(a, b), c));
   };
-  const auto inverse = [](const V& sum) {
+  const auto inverse = [](const V& size) {
     constexpr T most = std::numeric_limits<T>::max(), least = std::numeric_limits<T>::min();
-    return (sum > V{}) & (sum <= V{} + most) ? 1 / larger(sum, V{} + least) : V{};
+    return (size > V{}) & (size <= V{} + most) ? 1 / larger(size, V{} + least) : V{};
   };
   V smallest = V{} + std::numeric_limits<T>::max();
   for (int64_t i = 0; i < channels; i += lanes<T>) {
     const int64_t c = std::min(i, channels - lanes<T>);
-    V of[samples], least{};
+    V of[samples], largest{};
     for (int64_t j = 0; j < samples; ++j) {
-      of[j] = simd::load(sums + j * channels + c);
-      least = larger(least, inverse(of[j]));
+      of[j] = simd::load(sampled + j * channels + c);
+      largest = larger(largest, inverse(of[j]));
     }
     const V typical = inverse(
         median(median(of[0], of[1], of[2]), median(of[3], of[4], of[5]), median(of[6], of[7], of[8])));
-    const V scale = typical > V{} ? typical : least;
+    const V scale = typical > V{} ? typical : largest;
     simd::store(scales + c, scale);
     smallest = (scale > V{}) & (scale < smallest) ? scale : smallest;
   }
   const T fallback = fold<1>(smallest, [](const auto& a, const auto& b) { return smaller(a, b); })[0];
   for (int64_t c = 0; c < channels; ++c)
     if (scales[c] == 0) scales[c] = fallback;
+}
+
+/// Scales of the channels of x and of dy, by which an outlier of a quiet one is seen beside loud ones. A
+/// sample is the sum of |x| of four pixels.
+template <class T>
+void measure_channels(const TileGrid& grid, const ConvProblem& p, const T* dy, const ConvSource<T>& x,
+                      const T* zeros, T* channel_scales, T* filter_scales) {
+  const auto memory = scratch<T>(samples * std::max(p.in_channels, p.out_channels));
+  T* const sampled = elements_of<T>(memory);
+  const auto measure = [&](int64_t channels, T* scales, const T* data, const Spatial& sizes,
+                           const Spatial& steps, const auto& read, const auto& place) {
+    for (int64_t i = 0; i < samples; ++i) {
+      // By the golden ratio: no line of an image has many of them.
+      const double at = 0.6180339887 * static_cast<double>(i);
+      const auto column = static_cast<int64_t>((at - std::floor(at)) * static_cast<double>(grid.columns()));
+      const T* pixels[2][2];
+      list_pixels<2, 2, const T>(place(column, i % grid.lines), sizes, steps, grid.kernels, channels, data,
+                                 zeros, pixels);
+      for (int64_t j = 0; j < channels; j += lanes<T>) {
+        const int64_t c = std::min(j, channels - lanes<T>);
+        simd::store(sampled + i * channels + c, magnitudes<2, 2>(pixels, 0, 0, c, read));
+      }
+    }
+    set_scales(sampled, channels, scales);
+  };
+  with_source(x, 0, zeros, [&](const auto& read) {
+    measure(p.in_channels, channel_scales, x.data(), grid.source, grid.source_step, read,
+            [&](int64_t column, int64_t line) {
+              TilePixels at = grid.source_of(column, line + grid.line_taps / 2, 0);
+              for (std::size_t d = 0; d < 3; ++d)
+                if (grid.tile[d] > 1) at.first[d] += of_window * grid.source_step[d];
+              return at;
+            });
+  });
+  with_memory<T>([&](const auto& read) {
+    measure(p.out_channels, filter_scales, dy, grid.result, grid.result_step, read,
+            [&](int64_t column, int64_t line) { return grid.result_of(column, line); });
+  });
 }
 
 template <class T, int ma, int mb, int r>
@@ -410,36 +443,7 @@ void weight_gradient(const ConvProblem& p, const T* dy, const ConvSource<T>& x, 
   T* const channel_scales = zeros + most;
   T* const filter_scales = channel_scales + p.in_channels;
   std::fill_n(zeros, most, T(0));
-  const TileGrid& grid = plan.grid;
-  const auto sum_pixels = [](const auto& pixels, auto first, int64_t channels, const auto& read, T* sums) {
-    constexpr int height = ma == 1 ? 1 : 2, row = ma == 1 ? 0 : first;
-    for (int64_t i = 0; i < channels; i += lanes<T>) {
-      const int64_t c = std::min(i, channels - lanes<T>);
-      simd::store(sums + c, magnitudes<height, 2>(pixels, row, first, c, read));
-    }
-  };
-  // By the golden ratio: no line of an image has many of the samples.
-  const auto column = [&](int64_t i) {
-    const double place = 0.6180339887 * static_cast<double>(i);
-    return static_cast<int64_t>((place - std::floor(place)) * static_cast<double>(grid.columns()));
-  };
-  measure_channels(p.in_channels, channel_scales, [&](int64_t i, T* sums) {
-    const T* pixels[window<ma, r>][window<mb, r>];
-    list_pixels<window<ma, r>, window<mb, r>, const T>(
-        grid.source_of(column(i), i % grid.lines + grid.line_taps / 2, 0), grid.source, grid.source_step,
-        grid.kernels, p.in_channels, x.data(), zeros, pixels);
-    with_source(x, 0, zeros, [&](const auto& read) {
-      sum_pixels(pixels, std::integral_constant<int, of_window>(), p.in_channels, read, sums);
-    });
-  });
-  measure_channels(p.out_channels, filter_scales, [&](int64_t i, T* sums) {
-    const T* pixels[ma][mb];
-    list_pixels<ma, mb, const T>(grid.result_of(column(i), i % grid.lines), grid.result, grid.result_step,
-                                 grid.kernels, p.out_channels, dy, zeros, pixels);
-    with_memory<T>([&](const auto& read) {
-      sum_pixels(pixels, std::integral_constant<int, of_results>(), p.out_channels, read, sums);
-    });
-  });
+  measure_channels(plan.grid, p, dy, x, zeros, channel_scales, filter_scales);
   parallel_chunks(plan.tasks(), [&](int64_t task) {
     GradientTask<T, ma, mb, r>(plan, p, dy, x, zeros, channel_scales, filter_scales, task).run(shares);
   });
