@@ -127,10 +127,10 @@ GatherPieces pieces_of(const Gather& gather) {
 template <class T>
 bool groups_suit(const Gather& gather) {
   const int64_t group = gather.source_channels;
-  // Apart, pixels shuffle for every product: for 8 channels that takes longer than panels of one group.
+  // Apart, pixels shuffle for every product, which panels of one group need not where they fill a vector.
   const bool slides = gather.dims[2].source_step == 1;
   return gather.groups > 1 && group == gather.result_channels &&
-         (group == 2 || group == 4 || (group == 8 && slides)) && group <= lanes<T> &&
+         (group == 2 || group == 4 || (group == 8 && (slides || group < lanes<T>))) && group <= lanes<T> &&
          gather.result_pitch() % lanes<T> == 0;
 }
 
