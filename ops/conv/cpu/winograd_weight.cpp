@@ -176,6 +176,13 @@ class GradientTask {
     rows_ = round_up(filters_, lanes<T>);
     channel_scales_ = channel_scales + first_channel_;
     filter_scales_ = filter_scales + first_filter_;
+    constexpr double most = overflow_reserve * static_cast<double>(std::numeric_limits<T>::max());
+    const auto least = [](const T* scales, int64_t count) {
+      return static_cast<double>(*std::min_element(scales, scales + count));
+    };
+    largest_window_ = most * least(channel_scales_, channels_);
+    largest_gradient_ = most * least(filter_scales_, filters_);
+    largest_product_ = largest_window_ * least(filter_scales_, filters_);
   }
 
   /// Adds the share's tiles up, and writes their part of dw to `shares` [share][K, taps, C].
@@ -215,8 +222,8 @@ class GradientTask {
     const auto middle = typical_.begin() + static_cast<std::ptrdiff_t>(typical_.size() / 2);
     std::nth_element(typical_.begin(), middle, typical_.end());
     const double typical = typical_.empty() ? 0 : *middle;
-    const double most = std::min(most_of_products * typical * static_cast<double>(typical_.size()),
-                                 overflow_reserve * static_cast<double>(std::numeric_limits<T>::max()));
+    const double most =
+        std::min(most_of_products * typical * static_cast<double>(typical_.size()), largest_product_);
     if (!(of_windows.root() * of_gradients.root() / 32 <= most) && leave_out(begin, count, most))
       add_directly(begin, count);
   }
@@ -304,7 +311,8 @@ class GradientTask {
     bool any = false;
     for (std::size_t t = 0; t < static_cast<std::size_t>(tiles); ++t)
       for (std::size_t l = 0; l < static_cast<std::size_t>(grid.line_taps); ++l)
-        if (!(windows[t + l] * gradients[t] <= most))
+        if (!(windows[t + l] * gradients[t] <= most && windows[t + l] <= largest_window_ &&
+              gradients[t] <= largest_gradient_))
           windows_left_out_[t + l] = gradients_left_out_[t] = any = true;
     for (int64_t t = 0; any && t < tiles; ++t)
       for (int64_t i = 0; i < grid.points; ++i) {
@@ -426,7 +434,8 @@ class GradientTask {
   T* sums_ = nullptr;
   const T* channel_scales_;
   const T* filter_scales_;
-  std::vector<double> typical_;  ///< products of each tile
+  double largest_window_, largest_gradient_, largest_product_;  ///< scaled: larger ones may overflow
+  std::vector<double> typical_;                                 ///< products of each tile
   std::vector<bool> windows_left_out_, gradients_left_out_;
   std::shared_ptr<std::byte> direct_;  ///< sums of what is left out; none where nothing is
 };
