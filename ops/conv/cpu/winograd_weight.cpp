@@ -36,6 +36,7 @@ constexpr int64_t samples = 9;
 constexpr double most_of_products = 16;
 
 constexpr int64_t fewest_channels = 32;
+constexpr int64_t fewest_tasks = 4;
 
 /// Channels cut into blocks of whole vectors, but for the last, which has at least one.
 template <class T>
@@ -72,8 +73,9 @@ struct GradientPlan {
     columns = ceil_div(tiles_at_once, grid.slices);
     shares = std::min(ceil_div(tasks_wanted, channels.count * filters.count * grid.phases),
                       ceil_div(grid.columns() * grid.slices, least_share));
-    // Of few tiles each thread takes a part of the channels. The bits do not depend on how these are cut.
-    for (int64_t most = most_channels / 2; most >= fewest_channels && tasks() < num_threads(); most /= 2) {
+    // Of few tiles threads take parts of the channels: always the same, since what is left out of the tiles
+    // depends on them.
+    for (int64_t most = most_channels / 2; most >= fewest_channels && tasks() < fewest_tasks; most /= 2) {
       channels.count = ceil_div(p.in_channels, most);
       filters.count = ceil_div(p.out_channels, most);
     }
@@ -87,39 +89,36 @@ struct GradientPlan {
   int64_t task_elements() const { return grid.points * (source_point + gradient_point + sums_point); }
 };
 
-/// Scales of channels: 1 / the median of their samples [sample][channel], of three medians of three; where
-/// that is 0, / the least sample that is not. A channel of zeros counts as the loudest.
+/// Scales of channels: 1 / the median of their samples [sample][channel], the fifth largest. Where that is 0,
+/// a channel counts as the loudest.
 template <class T>
 void set_scales(const T* sampled, int64_t channels, T* scales) {
   using V = Vector<T>;
-  const auto median = [](const V& a, const V& b, const V& c) {
-    return larger(smaller(a, b), smaller(larger(a, b), c));
-  };
-  const auto inverse = [](const V& size) {
-    constexpr T most = std::numeric_limits<T>::max(), least = std::numeric_limits<T>::min();
-    return (size > V{}) & (size <= V{} + most) ? 1 / larger(size, V{} + least) : V{};
-  };
-  V smallest = V{} + std::numeric_limits<T>::max();
+  V least = V{} + std::numeric_limits<T>::max();
   for (int64_t i = 0; i < channels; i += lanes<T>) {
     const int64_t c = std::min(i, channels - lanes<T>);
-    V of[samples], largest{};
+    V largest[5]{};
     for (int64_t j = 0; j < samples; ++j) {
-      of[j] = simd::load(sampled + j * channels + c);
-      largest = larger(largest, inverse(of[j]));
+      V next = simd::load(sampled + j * channels + c);
+      for (V& size : largest) {
+        const V lesser = smaller(size, next);
+        size = larger(size, next);
+        next = lesser;
+      }
     }
-    const V typical = inverse(
-        median(median(of[0], of[1], of[2]), median(of[3], of[4], of[5]), median(of[6], of[7], of[8])));
-    const V scale = typical > V{} ? typical : largest;
+    const V size =
+        smaller(larger(largest[4], V{} + std::numeric_limits<T>::min()), V{} + std::numeric_limits<T>::max());
+    const V scale = largest[4] > V{} ? 1 / size : V{};
     simd::store(scales + c, scale);
-    smallest = (scale > V{}) & (scale < smallest) ? scale : smallest;
+    least = scale > V{} ? smaller(least, scale) : least;
   }
-  const T fallback = fold<1>(smallest, [](const auto& a, const auto& b) { return smaller(a, b); })[0];
+  const T of_loudest = fold<1>(least, [](const auto& a, const auto& b) { return smaller(a, b); })[0];
   for (int64_t c = 0; c < channels; ++c)
-    if (scales[c] == 0) scales[c] = fallback;
+    if (!(scales[c] > 0)) scales[c] = of_loudest;
 }
 
 /// Scales of the channels of x and of dy, by which an outlier of a quiet one is seen beside loud ones. A
-/// sample is the sum of |x| of four pixels.
+/// sample is the largest |x| of some pixels.
 template <class T>
 void measure_channels(const TileGrid& grid, const ConvProblem& p, const T* dy, const ConvSource<T>& x,
                       const T* zeros, T* channel_scales, T* filter_scales) {
@@ -130,13 +129,21 @@ void measure_channels(const TileGrid& grid, const ConvProblem& p, const T* dy, c
     for (int64_t i = 0; i < samples; ++i) {
       // By the golden ratio: no line of an image has many of them.
       const double at = 0.6180339887 * static_cast<double>(i);
-      const auto column = static_cast<int64_t>((at - std::floor(at)) * static_cast<double>(grid.columns()));
-      const T* pixels[2][2];
-      list_pixels<2, 2, const T>(place(column, i % grid.lines), sizes, steps, grid.kernels, channels, data,
-                                 zeros, pixels);
+      const auto tile =
+          static_cast<int64_t>((at - std::floor(at)) * static_cast<double>(grid.columns() * grid.lines));
+      const T* pixels[4][4];
+      list_pixels<4, 4, const T>(place(tile / grid.lines, tile % grid.lines), sizes, steps, grid.kernels,
+                                 channels, data, zeros, pixels);
       for (int64_t j = 0; j < channels; j += lanes<T>) {
         const int64_t c = std::min(j, channels - lanes<T>);
-        simd::store(sampled + i * channels + c, magnitudes<2, 2>(pixels, 0, 0, c, read));
+        Bits<T> largest{};
+        for (const auto& row : pixels)
+          for (const T* pixel : row) {
+            Vector<T> value;
+            read(pixel, c, value);
+            largest = larger(largest, bits_of_magnitude<T>(value));
+          }
+        simd::store(sampled + i * channels + c, reinterpret_cast<Vector<T>>(largest));
       }
     }
     set_scales(sampled, channels, scales);
