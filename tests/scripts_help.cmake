@@ -15,7 +15,7 @@ file(GLOB_RECURSE before LIST_DIRECTORIES TRUE ${WORK}/copy/*)
 # Sets `result`, `output` and `errors`.
 function(run script)
   execute_process(COMMAND ${CMAKE_COMMAND} -E env --unset=PLEAT_SKIP_SETUP PATH=${WORK}/tools
-      ${WORK}/tools/bash ${WORK}/copy/scripts/${script} ${ARGN}
+      ${WORK}/copy/scripts/${script} ${ARGN}
     RESULT_VARIABLE result OUTPUT_VARIABLE output ERROR_VARIABLE errors)
   file(GLOB_RECURSE after LIST_DIRECTORIES TRUE ${WORK}/copy/*)
   if(NOT after STREQUAL before)
