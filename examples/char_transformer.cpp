@@ -117,7 +117,7 @@ void run(const std::string& file, const models::NextTokenOptions& how, const Tra
   optim::AdamW adam{net.parameters(), {.lr = 8e-3}};
   optim::Schedule schedule{adam, optim::OneCycleLR{.max_lr = 8e-3, .total_steps = options.steps}};
   const Tensor test = draw(text.test, 64);
-  print("%zu characters; guessing needs %.2f nats each\n", text.alphabet.size(),
+  print("%lld characters; guessing needs %.2f nats each\n", static_cast<long long>(text.alphabet.size()),
         std::log(static_cast<double>(text.alphabet.size())));
   for (int64_t step = 1; step <= options.steps; ++step) {
     const Tensor loss = loss_of(net, draw(text.train, batch_size));

@@ -55,8 +55,8 @@ double train_and_test(nn::Sequential& net, const data::TensorDataset& samples,
 
 void run(const TrainingOptions& options) {
   const auto train_split = data::SyntheticSplit::train, test_split = data::SyntheticSplit::test;
-  const std::filesystem::path file =
-      std::filesystem::temp_directory_path() / ("pleat_fine_tuning." + std::to_string(std::random_device()()));
+  const std::filesystem::path file = std::filesystem::temp_directory_path() /
+                                     ("pleat_fine_tuning." + std::to_string(std::random_device()()));
   {
     nn::Sequential net = make_net(5);
     const double accuracy = train_and_test(net, pictures(train_split, 3000, 0), pictures(test_split, 500, 0),
@@ -77,8 +77,8 @@ void run(const TrainingOptions& options) {
   const std::string head = std::to_string(net.size() - 1) + ".";
   std::erase_if(state, [&](const auto& entry) { return entry.first.starts_with(head); });
   const train::TransferReport report = train::transfer(net, state);
-  print("%zu tensors of the file fit, %zu of the network keep their first values\n", report.copied.size(),
-        report.missing.size());
+  print("%lld tensors of the file fit, %lld of the network keep their first values\n",
+        static_cast<long long>(report.copied.size()), static_cast<long long>(report.missing.size()));
   print("five others, 50 pictures, fine-tuned: test accuracy %.3f\n",
         train_and_test(net, few, test, steps, 1e-3));
 }

@@ -50,15 +50,15 @@ void run(const std::filesystem::path& output, const std::filesystem::path& previ
          const data::SyntheticShapesOptions& options) {
   if (!preview.empty()) {
     write_preview(preview, options.seed);
-    print("preview in %s\n", preview.c_str());
+    print("preview in %s\n", preview.string().c_str());
   }
   if (output.empty()) return;
   const auto start = std::chrono::steady_clock::now();
   const auto files = data::write_synthetic_shapes(output, options);
   const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
-  print("%lld training and %lld test images of %d classes in %s: %zu files, %.2f s\n",
+  print("%lld training and %lld test images of %d classes in %s: %lld files, %.2f s\n",
         static_cast<long long>(options.train), static_cast<long long>(options.test), data::synthetic_classes,
-        output.c_str(), files.size(), seconds.count());
+        output.string().c_str(), static_cast<long long>(files.size()), seconds.count());
 }
 
 }  // namespace

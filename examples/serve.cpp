@@ -146,9 +146,9 @@ void run(const Options& options) {
   std::vector<double> all;
   for (const auto& own : latencies) all.insert(all.end(), own.begin(), own.end());
   std::sort(all.begin(), all.end());
-  print("%s, %zu requests of %lld threads: %.0f a second, %.1f in a batch\n", options.model.c_str(),
-        all.size(), static_cast<long long>(options.clients), static_cast<double>(all.size()) / seconds,
-        server.mean_batch());
+  print("%s, %lld requests of %lld threads: %.0f a second, %.1f in a batch\n", options.model.c_str(),
+        static_cast<long long>(all.size()), static_cast<long long>(options.clients),
+        static_cast<double>(all.size()) / seconds, server.mean_batch());
   print("latency: median %.2f ms, 99 %% %.2f ms, 99.9 %% %.2f ms, worst %.2f ms\n", percentile(all, 0.5),
         percentile(all, 0.99), percentile(all, 0.999), all.back());
 }

@@ -146,8 +146,9 @@ void evaluate_weights(const CifarSettings& s) {
   classifier.net.to(device);
   data::DataLoader loader = test_loader(s, classifier, pictures.test, device);
   const Predictions test = predict_classes(classifier.net, loader);
-  print("%s: test loss %s, accuracy %s %% of %zu images\n", classifier.model.c_str(),
-        number(test.loss(), 4).c_str(), number(100 * test.accuracy(), 2).c_str(), test.samples.size());
+  print("%s: test loss %s, accuracy %s %% of %lld images\n", classifier.model.c_str(),
+        number(test.loss(), 4).c_str(), number(100 * test.accuracy(), 2).c_str(),
+        static_cast<long long>(test.samples.size()));
   print_by_class(test, classifier.class_names);
 }
 

@@ -80,7 +80,7 @@ data::TensorDataset read_part(const io::NpzReader& npz, const std::string& name,
 
 Volumes read_volumes(const fs::path& path, int64_t size) {
   const fs::path file = npz_file(path);
-  print("reading %s\n", file.c_str());
+  print("reading %s\n", file.string().c_str());
   const io::NpzReader npz(file);
   return {read_part(npz, "train", size), read_part(npz, "test", size)};
 }

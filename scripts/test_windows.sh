@@ -22,6 +22,10 @@ deps=$root/build/windows-deps
 "$here/setup.sh" --for windows
 [[ -f $deps/versions.txt ]] || "$here/bundle_deps.sh" --for windows "$deps"
 
+# A Windows of its own, made before programs run side by side on it. The build runs pleat_tests to list its tests.
+wine=$(find_wine)
+export WINEPREFIX=$root/build/wine WINEDEBUG=-all
+quietly wine_prefix "$wine" wineboot --init
 say "configure $preset"
 (cd "$root" && quietly configure_windows cmake --preset "$preset" -B "$build" \
   "-DPLEAT_WERROR=${PLEAT_WERROR:-OFF}" ${options[@]+"${options[@]}"})
@@ -32,10 +36,6 @@ else
   NINJA_STATUS='[%f/%t] ' cmake --build "$build" --parallel "$(jobs)" | thin_status
 fi
 
-# A Windows of its own, made before the tests, which run side by side.
-wine=$(find_wine)
-export WINEPREFIX=$root/build/wine WINEDEBUG=-all
-quietly wine_prefix "$wine" wineboot --init
 say "test $preset"
 run_tests "$build/tests.xml" --test-dir "$build" --output-on-failure "$@"
 end_of_tests
