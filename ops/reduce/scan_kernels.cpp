@@ -28,7 +28,8 @@ Tensor running(const char* op, const Tensor& x, int64_t dim, bool reverse, bool 
     if (x.device().is_cuda()) {
       const Tensor in = dense(x);
       const Tensor out = empty_as(std::array{in}, in.shape(), is_floating(x.dtype()) ? x.dtype() : int64);
-      const auto by_type = [&]<class T>(Type<T>) {
+      // "-> void": else a build without CUDA compiles the calls to deduce it, and without -O links them.
+      const auto by_type = [&]<class T>(Type<T>) -> void {
         is_product ? run<T, Times>(op, in, dim, reverse, out) : run<T, Plus>(op, in, dim, reverse, out);
       };
       is_floating(x.dtype()) ? by_type(Type<double>{}) : by_type(Type<int64_t>{});
