@@ -56,6 +56,7 @@ if(NOT BUILD_SHARED_LIBS)
     list(APPEND pleat_pc_libs -Wl,--gc-sections)  # as the target says
   endif()
 endif()
+list(APPEND pleat_pc_libs ${PLEAT_SYSTEM_LINK_FLAGS})
 list(JOIN pleat_pc_requires " " pleat_pc_requires)
 list(JOIN pleat_pc_libs " " pleat_pc_libs)
 list(JOIN PLEAT_SYSTEM_FLAGS " " pleat_pc_cflags)

@@ -1,6 +1,7 @@
-# run(<command> <argument>...): leaves what it wrote in `output`; what fails ends the test with it.
+# run(<command> <argument>...): leaves what it wrote in `output`; what fails ends the test with it. An argument may be a list.
 function(run)
-  execute_process(COMMAND ${ARGN} RESULT_VARIABLE result OUTPUT_VARIABLE output ERROR_VARIABLE output)
+  cmake_parse_arguments(PARSE_ARGV 0 whole "" "" "")
+  execute_process(COMMAND ${whole_UNPARSED_ARGUMENTS} RESULT_VARIABLE result OUTPUT_VARIABLE output ERROR_VARIABLE output)
   if(NOT result EQUAL 0)
     list(JOIN ARGN " " command)
     message(FATAL_ERROR "${command}\n${output}")

@@ -14,6 +14,8 @@ namespace {
 /// What others may do with a file that is open here; without DELETE in an access of theirs, so do all others.
 constexpr DWORD all_may = FILE_SHARE_READ | FILE_SHARE_WRITE | FILE_SHARE_DELETE;
 
+constexpr std::size_t longest_name = 255;  ///< of a file in its folder
+
 std::error_code code_of(DWORD error) { return {static_cast<int>(error), std::system_category()}; }
 HANDLE handle_of(File file) { return reinterpret_cast<HANDLE>(file); }
 
@@ -71,6 +73,11 @@ std::string text_of(const std::error_code& error) {
 }
 
 FileStatus status_of(const Path& path, std::error_code& error) {
+  // Of which it says that there is none.
+  if (path.filename().native().size() > longest_name) {
+    error = std::make_error_code(std::errc::filename_too_long);
+    return {};
+  }
   const File file = open(path, 0, all_may, OPEN_EXISTING, FILE_FLAG_BACKUP_SEMANTICS, error);
   if (error == std::errc::no_such_file_or_directory) error.clear();
   if (file == no_file) return {};

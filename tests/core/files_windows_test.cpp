@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <string>
+#include <utility>
 
 #include <windows.h>
 
@@ -29,6 +30,17 @@ TEST_CASE("paths of Windows have drives, and either separator", "[core]") {
   CHECK_THROWS_WITH(write_file("test", directory / "a?b", "x"), Contains("cannot write"));
   write_file("test", "NUL", "x");
   CHECK_THROWS_WITH(InputFile("read", "NUL"), Contains("is not a regular file, but a device"));
+}
+
+TEST_CASE("a path of a string is taken for UTF-8", "[core]") {
+  for (const auto& [text, path] :
+       {std::pair("\u00f6 \u6570", L"\u00f6 \u6570"), {"\U0001F600.x", L"\U0001F600.x"}}) {
+    CHECK(fs::path(text).native() == path);
+    CHECK(fs::path(path).string() == text);
+  }
+  // A continuation alone, none, one too many for the number, half of a pair, beyond Unicode.
+  for (const char* wrong : {"\xa4", "\xc3", "\xc3x", "\xc0\x80", "\xed\xa0\x80", "\xf4\x90\x80\x80", "\xff"})
+    CHECK_THROWS_AS(fs::path(wrong), fs::filesystem_error);
 }
 
 TEST_CASE("a file that another program has open is named with the reason", "[core]") {
