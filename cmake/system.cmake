@@ -43,8 +43,4 @@ if(MINGW)
     set(PLEAT_SYSTEM_FLAGS -Wa,-muse-unaligned-vector-move -fno-ipa-ra -fno-ipa-stack-alignment)
     add_compile_options(${PLEAT_SYSTEM_FLAGS})
   endif()
-  if(CMAKE_CXX_FLAGS MATCHES "-m(arch|avx)")
-    message(WARNING "Pleat for Windows has been tested with SSE2 alone; with kernels for AVX2 in a library of SSE2 some \
-products of matrices were wrong. Run its tests before you rely on what this build computes, or leave out -march.")
-  endif()
 endif()
