@@ -336,8 +336,8 @@ Tensor sampled_pixels_input(const char* op, const Tensor& dy, const PixelTaps& t
   if (dy.numel() == 0 || dy.device().is_cuda()) {
     const Tensor dx = zeros(shape, like);
     if (dy.numel() == 0) return cast(dx, dy.dtype());
-    if constexpr (with_cuda) {
-      Floating::dispatch(dy.dtype(), [&]<class T>(Type<T>) {
+    Floating::dispatch(dy.dtype(), [&]<class T>(Type<T>) {
+      if constexpr (with_cuda)
         with_maps(s, taps, from.dtype(), weight.data<T>(), [&]<class Index>(const Maps<T, Index>& maps) {
           using Key = PixelKey<Index>;
           const Tensor keys = empty({taps.index.numel()}, {.dtype = dtype_of<Key>(), .device = dy.device()});
@@ -352,8 +352,7 @@ Tensor sampled_pixels_input(const char* op, const Tensor& dy, const PixelTaps& t
                                 static_cast<Index>(keys.numel()), none, LaneArray<Index>(from, 0, groups),
                                 LaneArray<Index>(dx, 0, groups)});
         });
-      });
-    }
+    });
     return cast(dx, dy.dtype());
   }
   const Tensor dx = empty(shape, like);
