@@ -28,10 +28,11 @@ struct MuonMomentum {
   }
 };
 
+/// With a sum of products: of a difference g++ for Arm fuses another one in vectors, which have no a b - c,
+/// than in the scalars that a thread's part ends with, so that bits would go by the number of threads.
 struct MuonStep {
   static constexpr std::size_t operands = 2;
-  double keep,
-      move;  // a sum: g++ for Arm fuses a difference of products otherwise in vectors than in the rest
+  double keep, move;
 
   template <class T>
   PLEAT_HOST_DEVICE void operator()(T& p, T u) const {
