@@ -8,7 +8,7 @@ vcpkg_cmake_configure(SOURCE_PATH "${SOURCE_PATH}" OPTIONS
   -DPLEAT_NATIVE=OFF -DPLEAT_CPU_VARIANTS=OFF -DPLEAT_CUDA=OFF -DPLEAT_ONEDNN=OFF -DPLEAT_MPI=OFF
   -DPLEAT_BUILD_TESTS=OFF -DPLEAT_BUILD_EXAMPLES=OFF -DPLEAT_BUILD_BENCH=OFF)
 vcpkg_cmake_install()
-vcpkg_cmake_config_fixup(PACKAGE_NAME Pleat CONFIG_PATH lib/cmake/Pleat)
+vcpkg_cmake_config_fixup(CONFIG_PATH lib/cmake/Pleat)
 vcpkg_fixup_pkgconfig()
 file(REMOVE_RECURSE "${CURRENT_PACKAGES_DIR}/debug/include" "${CURRENT_PACKAGES_DIR}/debug/share")
 vcpkg_install_copyright(FILE_LIST "${SOURCE_PATH}/LICENSE")
