@@ -222,7 +222,7 @@ class Canvas {
  public:
   // A slope between two colours, with clouds of a coarse lattice in between.
   void paint_background(Random& random, const Color& from, const Color& to) {
-    const auto [slope_x, slope_y] = random_direction(random);
+    const auto slope = random_direction(random);
     constexpr int cells = 4;
     constexpr int cell = side / cells;
     std::array<std::array<int, cells + 1>, cells + 1> lattice{};
@@ -234,7 +234,8 @@ class Canvas {
       const int top = lattice[i][j] * (cell - u) + lattice[i][j + 1] * u;
       const int bottom = lattice[i + 1][j] * (cell - u) + lattice[i + 1][j + 1] * u;
       const int cloud = (top * (cell - v) + bottom * v) / (cell * cell);
-      const int along = (slope_x * (2 * column - side + 1) + slope_y * (2 * row - side + 1)) / (unit / 4);
+      const int along =
+          (slope.first * (2 * column - side + 1) + slope.second * (2 * row - side + 1)) / (unit / 4);
       blend(column, row, from, to, std::clamp(128 + along + cloud, 0, 256));
     });
   }
@@ -271,14 +272,14 @@ class Canvas {
 
   // The shape in its colour, with a slope of light across it.
   void paint_shape(Random& random, int label, const Placement& place, const Color& color) {
-    const auto [slope_x, slope_y] = random_direction(random);
+    const auto slope = random_direction(random);
     const int light = random.in(0, 28);
     for_pixels(0, side - 1, 0, side - 1, [&](int column, int row) {
       const int count = coverage(label, place, column, row);
       if (count == 0) return;
       const int px = column * eighths + eighths / 2 - place.center_x;
       const int py = row * eighths + eighths / 2 - place.center_y;
-      const int shade = (slope_x * px + slope_y * py) / place.reach * light / unit;
+      const int shade = (slope.first * px + slope.second * py) / place.reach * light / unit;
       blend(column, row, at(column, row), {color[0] + shade, color[1] + shade, color[2] + shade}, 16 * count);
     });
   }

@@ -218,7 +218,7 @@ std::vector<Column> columns_of(const KeyAverages& all, const TableOptions& optio
   if (all.with_flops) {
     const auto [size, name] = flops_unit(all.rows);
     columns.push_back({std::string("Total ") + name,
-                       [size](const KeyAverage& row) {
+                       [size = size](const KeyAverage& row) {
                          return row.flops > 0 ? fmt::format("{:.3f}", row.flops / size) : std::string("--");
                        },
                        {.least = least}});

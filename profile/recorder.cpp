@@ -89,10 +89,10 @@ Recorder::Log* Recorder::own_log() {
 /// middle of a write, and their mutexes are locked for ever.
 void Recorder::leave_other_threads(const Log* own) {
   if (process_.is_here()) return;
-  const auto others =
-      std::ranges::partition(logs_, [&](const std::shared_ptr<Log>& log) { return log.get() == own; });
-  for (std::shared_ptr<Log>& log : others) keep_for_ever(std::move(log));
-  logs_.erase(others.begin(), others.end());
+  const auto others = std::partition(logs_.begin(), logs_.end(),
+                                     [&](const std::shared_ptr<Log>& log) { return log.get() == own; });
+  for (auto log = others; log != logs_.end(); ++log) keep_for_ever(std::move(*log));
+  logs_.erase(others, logs_.end());
   process_ = {};
 }
 

@@ -196,6 +196,19 @@ add_counts() {
   done
 }
 
+# Runs a program of Catch2 tests and adds its counts, of which its last line tells: run_program COMMAND...
+run_program() {
+  local log=$logs/tests.log code=0 ran failed
+  mkdir -p "$logs"
+  "$@" | tee "$log" || code=${PIPESTATUS[0]}
+  ran=$(sed -nE 's/^(All tests passed .* in|test cases:) *([0-9]+) .*/\2/p' "$log")
+  failed=$(sed -nE 's/^test cases:.* ([0-9]+) failed.*/\1/p' "$log")
+  skipped=$((skipped + $(grep -c '^skipped: ' "$log" || true)))
+  # 77: some were skipped. One that ends otherwise without that line has crashed.
+  ((code == 0 || code == 77)) || status=1 failed=${failed:-1} ran=${ran:-1}
+  tests=$((tests + ${ran:-0})) failures=$((failures + ${failed:-0}))
+}
+
 # The last line of a script that tests, and its status.
 end_of_tests() {
   ((tests > 0)) || fail "no test ran"

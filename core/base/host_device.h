@@ -41,7 +41,7 @@
 namespace pleat {
 
 /// Functions that launch kernels exist in builds with CUDA only, so their calls stand where a build without
-/// it does not look:
+/// it does not look (in a generic lambda: inside it, since g++ compiles one that is called from there):
 ///
 ///   if constexpr (with_cuda)
 ///     if (x.device().is_cuda()) return softmax_cuda(y, x, dim);

@@ -28,13 +28,15 @@ struct MuonMomentum {
   }
 };
 
+/// With a sum of products: of a difference g++ for Arm fuses another one in vectors, which have no a b - c,
+/// than in the scalars that a thread's part ends with, so that bits would go by the number of threads.
 struct MuonStep {
   static constexpr std::size_t operands = 2;
-  double keep, rate;
+  double keep, move;
 
   template <class T>
   PLEAT_HOST_DEVICE void operator()(T& p, T u) const {
-    p = T(keep) * p - T(rate) * u;
+    p = T(keep) * p + T(move) * u;
   }
 };
 
@@ -111,8 +113,8 @@ void Muon::update_one(const ParamStep& step) const {
                             {{momentum, {state_of(entry, 0), grad, as_param(wide)}, {.found = count.found}}});
 
   const double stretch = std::sqrt(std::max(1.0, static_cast<double>(rows) / static_cast<double>(columns)));
-  const MuonStep move{.keep = 1 - o.lr * o.weight_decay, .rate = o.lr * stretch};
-  ops::update<MuonStep>(name(), {{move, {param, as_param(newton_schulz(wide, o.ns_steps))}, count}});
+  const MuonStep descent{.keep = 1 - o.lr * o.weight_decay, .move = -o.lr * stretch};
+  ops::update<MuonStep>(name(), {{descent, {param, as_param(newton_schulz(wide, o.ns_steps))}, count}});
 }
 
 }  // namespace pleat::optim

@@ -26,8 +26,9 @@ class RuleOptimizer : public OptimizerWith<Options> {
   explicit RuleOptimizer(std::vector<Group> groups);
   RuleOptimizer(std::vector<Tensor> params, Options options)
       : RuleOptimizer(std::vector<Group>{{std::move(params), std::move(options)}}) {}
-  explicit RuleOptimizer(std::vector<Tensor> params) requires std::default_initializable<Options>
-      : RuleOptimizer(std::move(params), Options{}) {}
+  /// A template, since clang 14 makes other constructors with the class, whatever they require.
+  template <std::default_initializable Defaults = Options>
+  explicit RuleOptimizer(std::vector<Tensor> params) : RuleOptimizer(std::move(params), Defaults{}) {}
 
  protected:
   using typename Base::ParamStep;

@@ -186,7 +186,7 @@ void run_backward(const Groups& of, const Tensor& dy, const Tensor& weight, cons
     const double cut = static_cast<double>(numbers.shift[at]) - mean[group];
     const double slope = rstd[group] * rstd[group] * b[group] / of.values();
     numbers.scale[at] = static_cast<T>(rstd[group] * scale[c]);
-    numbers.slope[at] = static_cast<T>(slope);
+    numbers.slope[at] = static_cast<T>(-slope);
     numbers.offset[at] = static_cast<T>(rstd[group] * a[group] / of.values() + slope * cut);
   });
   channel_input_gradient(of.view, true, dy.data<T>(), x, numbers, dx.data<T>());

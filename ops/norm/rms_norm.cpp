@@ -31,14 +31,14 @@ struct Product {
   }
 };
 
-/// With h = x rrms: rrms (weight dy - h mean(weight dy h)).
+/// With h = x rrms: rrms (weight dy - h mean(weight dy h)). A sum of products: see MuonStep.
 struct InputGradient {
   double count;
 
   template <class T>
   PLEAT_HOST_DEVICE T operator()(T dy, T x, T weight, T rrms, T sum) const {
     const T h = x * rrms;
-    return rrms * (weight * dy - h * (sum * rrms / static_cast<T>(count)));
+    return rrms * (weight * dy + h * (sum * rrms / static_cast<T>(-count)));
   }
 };
 
@@ -57,7 +57,7 @@ Tensor map(DType dtype, const std::array<Tensor, N>& in, const F& f) {
 }
 
 /// Whether rows are what layer norm's kernels hold. Squares of float64 may have no room in it.
-bool are_held_rows(const Tensor& x) {
+[[maybe_unused]] bool are_held_rows(const Tensor& x) {
   return x.device().is_cuda() && x.dtype() != float64 && x.size(1) <= longest_held_row;
 }
 

@@ -171,9 +171,9 @@ RecurrentStates recurrent_forward(const RecurrentProblem& p, const RecurrentOper
   const Tensor product = empty({p.batch, w_hh.size(0)}, options);
   std::optional<HostArray<int64_t>> lengths;
   if (!p.lengths.empty()) lengths.emplace(p.lengths, device);
+  const int64_t gates = w_hh.size(0) / p.width;
   dispatch_products(p, rounded, [&]<class T, class Out>(Type<T>, Type<Out>) {
     const StepProducts<T, Out> products(p, weight, packed);
-    const int64_t gates = w_hh.size(0) / p.width;
     const Parts parts(p, device, gates, panel_columns<T>);
     const auto elements = [&](int64_t t, const RecurrentPart& part) {
       forward_elements(p, t, part, lengths ? lengths->data() : nullptr, x, product, bias, states);

@@ -154,7 +154,7 @@ Tensor extreme(const char* op, const Tensor& x, const Dims& dims, bool keepdim, 
   const Call call(op, {x}, [&] { return traced_dims(dims, Flag(keepdim)); });
   const Tensor y = ops::reduce_extreme(op, x, dims, keepdim, larger);
   return call.result(
-      y, grad_of(x, [op, spread = Spread(x, dims, op), x = saved(x), y = saved(y), dims](const Tensor& dy) {
+      y, grad_of(x, [=, spread = Spread(x, dims, op), x = saved(x), y = saved(y)](const Tensor& dy) {
         const Tensor extremes = spread.keepdim((*y).detach());
         if constexpr (with_cuda)
           if (dims.size() == 1 && extremes.rank() > 0 && dy.device().is_cuda() && !grad_enabled())

@@ -16,25 +16,24 @@ namespace {
 template <class T, class Step>
 void run(const char* op, const Tensor& x, int64_t dim, bool reverse, const Tensor& y) {
   using Scan = scans::Running<T, Step>;
-  scans::scan_lines<Scan>(op, x.device(), Lines(op, x, dim), reverse,
-                          scans::ElementSource<T, typename Scan::State>{x.raw(), x.dtype()},
-                          scans::ResultSink<T>{y.raw(), y.dtype()});
+  if constexpr (with_cuda)
+    scans::scan_lines<Scan>(op, x.device(), Lines(op, x, dim), reverse,
+                            scans::ElementSource<T, typename Scan::State>{x.raw(), x.dtype()},
+                            scans::ResultSink<T>{y.raw(), y.dtype()});
 }
 
 }  // namespace
 
 Tensor running(const char* op, const Tensor& x, int64_t dim, bool reverse, bool is_product) {
-  if constexpr (with_cuda)
-    if (x.device().is_cuda()) {
-      const Tensor in = dense(x);
-      const Tensor out = empty_as(std::array{in}, in.shape(), is_floating(x.dtype()) ? x.dtype() : int64);
-      // "-> void": else a build without CUDA compiles the calls to deduce it, and without -O links them.
-      const auto by_type = [&]<class T>(Type<T>) -> void {
-        is_product ? run<T, Times>(op, in, dim, reverse, out) : run<T, Plus>(op, in, dim, reverse, out);
-      };
-      is_floating(x.dtype()) ? by_type(Type<double>{}) : by_type(Type<int64_t>{});
-      return out;
-    }
+  if (x.device().is_cuda()) {
+    const Tensor in = dense(x);
+    const Tensor out = empty_as(std::array{in}, in.shape(), is_floating(x.dtype()) ? x.dtype() : int64);
+    const auto by_type = [&]<class T>(Type<T>) {
+      is_product ? run<T, Times>(op, in, dim, reverse, out) : run<T, Plus>(op, in, dim, reverse, out);
+    };
+    is_floating(x.dtype()) ? by_type(Type<double>{}) : by_type(Type<int64_t>{});
+    return out;
+  }
   return running_on_cpu(op, x, dim, reverse, is_product);
 }
 

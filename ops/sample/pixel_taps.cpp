@@ -337,8 +337,8 @@ Tensor sampled_pixels_input(const char* op, const Tensor& dy, const PixelTaps& t
     const Tensor dx = zeros(shape, like);
     if (dy.numel() == 0) return cast(dx, dy.dtype());
     Floating::dispatch(dy.dtype(), [&]<class T>(Type<T>) {
-      with_maps(s, taps, from.dtype(), weight.data<T>(), [&]<class Index>(const Maps<T, Index>& maps) {
-        if constexpr (with_cuda) {  // in a template: elsewhere g++ without -O links what is not called
+      if constexpr (with_cuda)
+        with_maps(s, taps, from.dtype(), weight.data<T>(), [&]<class Index>(const Maps<T, Index>& maps) {
           using Key = PixelKey<Index>;
           const Tensor keys = empty({taps.index.numel()}, {.dtype = dtype_of<Key>(), .device = dy.device()});
           const auto none = static_cast<Key>(s.images * s.pixels);
@@ -351,8 +351,7 @@ Tensor sampled_pixels_input(const char* op, const Tensor& dy, const PixelTaps& t
               AddTaps<T, Index>{maps, runs.keys.data<Key>(), runs.order.data<int64_t>(),
                                 static_cast<Index>(keys.numel()), none, LaneArray<Index>(from, 0, groups),
                                 LaneArray<Index>(dx, 0, groups)});
-        }
-      });
+        });
     });
     return cast(dx, dy.dtype());
   }

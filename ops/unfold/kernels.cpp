@@ -50,14 +50,14 @@ Tensor plain(const Tensor& x) {
   return to_format(cast(x, compute_dtype(x.dtype())), MemoryFormat::contiguous);
 }
 
-ConvProblem with_channels(ConvProblem p, int64_t images, int64_t channels) {
+[[maybe_unused]] ConvProblem with_channels(ConvProblem p, int64_t images, int64_t channels) {
   p.batch = images;
   p.in_channels = channels;
   return p;
 }
 
 /// [N, C, D, H, W].
-Tensor as_volumes(const Tensor& x) {
+[[maybe_unused]] Tensor as_volumes(const Tensor& x) {
   Shape shape = x.shape();
   Strides strides = x.strides();
   while (shape.size() < 5) {
@@ -68,7 +68,7 @@ Tensor as_volumes(const Tensor& x) {
 }
 
 /// Of columns [N, C * taps, windows].
-ColumnSteps column_steps(const ConvProblem& p) {
+[[maybe_unused]] ColumnSteps column_steps(const ConvProblem& p) {
   const int64_t row = p.output_pixels();
   return {p.in_channels * p.taps() * row, 0, p.taps() * row, row, 1};
 }

@@ -364,8 +364,8 @@ const GatherPixels& GatherPieces::listed(int64_t index, int64_t channels) const 
 }
 
 void GatherPieces::keep_lists(int64_t channels) {
-  constexpr int64_t most_pixels = 4096;  // more take longer to read than to list
-  if (pixels() > most_pixels) return;
+  constexpr int64_t most_kept = 4096;  // more take longer to read than to list
+  if (pixels() > most_kept) return;
   std::vector<GatherPixels> lists(static_cast<std::size_t>(count()));
   for (std::size_t i = 0; i < lists.size(); ++i) list(static_cast<int64_t>(i), channels, lists[i]);
   kept_ = std::make_shared<const std::vector<GatherPixels>>(std::move(lists));

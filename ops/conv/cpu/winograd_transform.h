@@ -59,22 +59,22 @@ struct Points;
 template <class E>
 struct Points<E, 2, 3> {
   static constexpr int zero = 1;
-  static constexpr E p[] = {1}, squares[] = {1};
+  static constexpr E p[1] = {1}, squares[1] = {1};
 };
 template <class E>
 struct Points<E, 4, 3> {
   static constexpr int zero = 1;
-  static constexpr E p[] = {E(0.70710678118654752440L), E(1.41421356237309504880L)}, squares[] = {0.5, 2};
+  static constexpr E p[2] = {E(0.70710678118654752440L), E(1.41421356237309504880L)}, squares[2] = {0.5, 2};
 };
 template <class E>
 struct Points<E, 2, 2> {
   static constexpr int zero = 0;
-  static constexpr E p[] = {1}, squares[] = {1};
+  static constexpr E p[1] = {1}, squares[1] = {1};
 };
 template <class E>
 struct Points<E, 4, 2> {
   static constexpr int zero = 0;
-  static constexpr E p[] = {0.375, 1.25}, squares[] = {0.140625, 1.5625};
+  static constexpr E p[2] = {0.375, 1.25}, squares[2] = {0.140625, 1.5625};
 };
 
 /// What the transforms of F(m, r) have in common.

@@ -46,7 +46,8 @@ GradientSums channel_gradient_sums(const ChannelView& view, bool per_image, cons
                                    const std::vector<T>& shift, const LimitedAffine<T>* limited = nullptr,
                                    const Opening<T>* opening = nullptr);
 
-/// dx = dy * scale - (x - shift) * slope - offset, numbers for each group; `limited` as above.
+/// dx = dy * scale + (x - shift) * slope - offset, numbers for each group; `limited` as above. A sum of
+/// products: see MuonStep.
 template <class T>
 struct InputGradient {
   explicit InputGradient(std::size_t groups) : shift(groups), scale(groups), slope(groups), offset(groups) {}

@@ -161,7 +161,7 @@ void channel_input_gradient(const ChannelView& view, bool per_image, const T* dy
                              const T d = from[i] - shift[k];
                              T g = gradient[i];
                              if constexpr (limits) g = limit.open(d * own_scale[k] + own_bias[k], g);
-                             to[i] = g * scale[k] - d * slope[k] - offset[k];
+                             to[i] = g * scale[k] + d * slope[k] - offset[k];
                            }
                          };
                          write_run(dx + begin, n, streamed, write, dy + begin, x + begin);

@@ -162,7 +162,7 @@ class Native final : public BatchNormImplementation {
       numbers.scale[c] = static_cast<T>(scale);
       if (!problem.training) continue;
       const double slope = scale * rstd[c] * dweight / n;
-      numbers.slope[c] = static_cast<T>(slope);
+      numbers.slope[c] = static_cast<T>(-slope);
       numbers.offset[c] = static_cast<T>(scale * dbias / n + slope * cut);
     }
     copy_into(t.dbias, dbiases);
