@@ -56,4 +56,11 @@ using ConvertRun = void (*)(std::byte* to, Steps to_step, const std::byte* from,
 
 ConvertRun find_convert_run(DType to, DType from);
 
+/// The same of n elements that lie one after the other.
+template <class To, class From>
+void convert_array(To* to, const From* from, int64_t n) {
+  static const ConvertRun run = find_convert_run(dtype_of<To>(), dtype_of<From>());
+  run(reinterpret_cast<std::byte*>(to), {1}, reinterpret_cast<const std::byte*>(from), {1}, n, 1);
+}
+
 }  // namespace pleat

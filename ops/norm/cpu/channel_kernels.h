@@ -1,28 +1,34 @@
 // Private header: not installed.
 #pragma once
 
+#include <type_traits>
 #include <vector>
 
 #include "pleat/ops/norm/problem.h"
 #include "pleat/ops/spatial/channel_affine.h"
 #include "pleat/ops/spatial/limit.h"
 
-/// The passes over memory that every normalisation is made of, fast for both layouts of ChannelView and both
-/// of float and double. A group is a channel, or (`per_image`) a channel of one image: index c, or n *
-/// channels + c. How the work is cut depends on the view only, and parts are merged in a fixed order: the
-/// results have the same bits for any number of threads.
+/// The passes over memory that every normalisation is made of, fast for both layouts of ChannelView. Elements
+/// S are float, double or of a half type, which is read and written as it lies and computed in float. A group
+/// is a channel, or (`per_image`) a channel of one image: index c, or n * channels + c. How the work is cut
+/// depends on the view only, and parts are merged in a fixed order: the results have the same bits for any
+/// number of threads.
 
 namespace pleat::ops {
 
+/// What elements S are computed in.
+template <class S>
+using Computed = std::conditional_t<sizeof(S) == 2, float, S>;
+
 /// Tiles that fit the cache are read twice, mean first, so that a mean far from 0 costs no digits; the tiles
 /// are merged in float64 (Chan, Golub and LeVeque, 1979).
-template <class T>
-Moments channel_moments(const ChannelView& view, bool per_image, const T* x);
+template <class S>
+Moments channel_moments(const ChannelView& view, bool per_image, const S* x);
 
 /// y = the Affine of x, plus a residual where there is one, limited to `bounds`.
-template <class T>
-void channel_affine(const ChannelView& view, bool per_image, const T* x, const Affine<T>& numbers,
-                    const Bounds& bounds, T* y, const T* residual = nullptr);
+template <class S>
+void channel_affine(const ChannelView& view, bool per_image, const S* x, const Affine<Computed<S>>& numbers,
+                    const Bounds& bounds, S* y, const S* residual = nullptr);
 
 /// A limit behind channel_affine: dy counts where it was open, which is worked out from x again.
 template <class T>
@@ -33,18 +39,19 @@ struct LimitedAffine {
 
 /// A limit behind an addition, of which the result y is known: writes what dy and `more_dy` (may be null) are
 /// where it was open, else 0, to `open`, before sums are made of that.
-template <class T>
+template <class S>
 struct Opening {
-  Limit<T> limit;
-  const T* more_dy;
-  const T* y;
-  T* open;
+  Limit<Computed<S>> limit;
+  const S* more_dy;
+  const S* y;
+  S* open;
 };
 /// For each group. `limited` and `opening` may be null.
-template <class T>
-GradientSums channel_gradient_sums(const ChannelView& view, bool per_image, const T* dy, const T* x,
-                                   const std::vector<T>& shift, const LimitedAffine<T>* limited = nullptr,
-                                   const Opening<T>* opening = nullptr);
+template <class S>
+GradientSums channel_gradient_sums(const ChannelView& view, bool per_image, const S* dy, const S* x,
+                                   const std::vector<Computed<S>>& shift,
+                                   const LimitedAffine<Computed<S>>* limited = nullptr,
+                                   const Opening<S>* opening = nullptr);
 
 /// dx = dy * scale + (x - shift) * slope - offset, numbers for each group; `limited` as above. A sum of
 /// products: see MuonStep.
@@ -56,9 +63,9 @@ struct InputGradient {
   std::vector<T> slope;
   std::vector<T> offset;
 };
-template <class T>
-void channel_input_gradient(const ChannelView& view, bool per_image, const T* dy, const T* x,
-                            const InputGradient<T>& numbers, T* dx,
-                            const LimitedAffine<T>* limited = nullptr);
+template <class S>
+void channel_input_gradient(const ChannelView& view, bool per_image, const S* dy, const S* x,
+                            const InputGradient<Computed<S>>& numbers, S* dx,
+                            const LimitedAffine<Computed<S>>* limited = nullptr);
 
 }  // namespace pleat::ops

@@ -2,9 +2,12 @@
 #include <array>
 #include <memory>
 #include <optional>
+#include <tuple>
+#include <type_traits>
 
 #include "pleat/core/base/streaming.h"
 #include "pleat/core/parallel/parallel.h"
+#include "pleat/core/tensor/convert.h"
 #include "pleat/ops/norm/cpu/channel_kernels.h"
 #include "pleat/ops/norm/cpu/channel_tiling.h"
 
@@ -87,34 +90,62 @@ void for_runs(const ChannelView& view, bool per_image, const std::array<const T*
   });
 }
 
+/// Writes n elements by compute(to, from, first, count), in which `to` and the arrays `from` begin at the
+/// element `first`; those of a half type are copied as floats, a few at a time.
+template <class S, std::size_t K, class Compute>
+void write_computed(S* y, int64_t n, bool streamed, const std::array<const S*, K>& from,
+                    const Compute& compute) {
+  using T = Computed<S>;
+  const auto write = [&](S* to, int64_t first, int64_t count) {
+    std::array<const T*, K> own;
+    if constexpr (std::is_same_v<S, T>) {
+      for (std::size_t k = 0; k < K; ++k) own[k] = from[k] + first;
+      compute(to, own, first, count);
+    } else {
+      T buffers[K + 1][streamed_elements];
+      for (std::size_t k = 0; k < K; ++k) own[k] = buffers[k];
+      for (int64_t at = 0; at < count; at += streamed_elements) {
+        const int64_t some = std::min(streamed_elements, count - at);
+        for (std::size_t k = 0; k < K; ++k) convert_array(buffers[k], from[k] + first + at, some);
+        compute(buffers[K], own, first + at, some);
+        convert_array(to + at, buffers[K], some);
+      }
+    }
+  };
+  std::apply([&](const auto*... each) { write_run(y, n, streamed, write, each...); }, from);
+}
+
 }  // namespace
 
-template <class T>
-void channel_affine(const ChannelView& view, bool per_image, const T* x, const Affine<T>& numbers,
-                    const Bounds& bounds, T* y, const T* residual) {
+template <class S>
+void channel_affine(const ChannelView& view, bool per_image, const S* x, const Affine<Computed<S>>& numbers,
+                    const Bounds& bounds, S* y, const S* residual) {
+  using T = Computed<S>;
   const Limit<T> limit(bounds);
-  const bool streamed = x != y && is_streamed(view.numel() * static_cast<int64_t>(sizeof(T)));
+  const bool streamed = x != y && is_streamed(view.numel() * static_cast<int64_t>(sizeof(S)));
   const auto run = [&]<bool limits, bool adds>(std::bool_constant<limits>, std::bool_constant<adds>) {
+    constexpr std::size_t inputs = adds ? 2 : 1;
     for_runs<T, 3>(view, per_image, {numbers.shift.data(), numbers.scale.data(), numbers.bias.data()},
                    [=]<bool each>(int64_t begin, int64_t n, const std::array<const T*, 3>& of) {
-                     const T* from = x + begin;
-                     const T* more = adds ? residual + begin : from;
-                     const auto write = [&](T* __restrict to, int64_t first, int64_t count) {
-                       const T* __restrict own = from + first;
-                       const T* __restrict other = more + first;
+                     std::array<const S*, inputs> from{x + begin};
+                     if constexpr (adds) from[1] = residual + begin;
+                     const auto compute = [&](T* __restrict to, const std::array<const T*, inputs>& own,
+                                              int64_t first, int64_t count) {
+                       const T* __restrict value_of = own[0];
+                       const T* __restrict other = own[inputs - 1];
                        const int64_t number = each ? first : 0;
                        const T* __restrict shift = of[0] + number;
                        const T* __restrict scale = of[1] + number;
                        const T* __restrict bias = of[2] + number;
                        for (int64_t i = 0; i < count; ++i) {
                          const int64_t k = each ? i : 0;
-                         T value = (own[i] - shift[k]) * scale[k] + bias[k];
+                         T value = (value_of[i] - shift[k]) * scale[k] + bias[k];
                          if constexpr (adds) value += other[i];
                          if constexpr (limits) value = limit.limited(value);
                          to[i] = value;
                        }
                      };
-                     write_run(y + begin, n, streamed, write, from, more);
+                     write_computed(y + begin, n, streamed, from, compute);
                    });
   };
   const auto run_with = [&](auto limits) {
@@ -129,10 +160,12 @@ void channel_affine(const ChannelView& view, bool per_image, const T* x, const A
     run_with(std::false_type{});
 }
 
-template <class T>
-void channel_input_gradient(const ChannelView& view, bool per_image, const T* dy, const T* x,
-                            const InputGradient<T>& numbers, T* dx, const LimitedAffine<T>* limited) {
-  const bool streamed = dy != dx && is_streamed(view.numel() * static_cast<int64_t>(sizeof(T)));
+template <class S>
+void channel_input_gradient(const ChannelView& view, bool per_image, const S* dy, const S* x,
+                            const InputGradient<Computed<S>>& numbers, S* dx,
+                            const LimitedAffine<Computed<S>>* limited) {
+  using T = Computed<S>;
+  const bool streamed = dy != dx && is_streamed(view.numel() * static_cast<int64_t>(sizeof(S)));
   const auto run = [&](auto with_limit) {
     constexpr bool limits = decltype(with_limit)::value;
     constexpr std::size_t count = limits ? 6 : 4;
@@ -146,9 +179,10 @@ void channel_input_gradient(const ChannelView& view, bool per_image, const T* dy
     }
     for_runs<T, count>(view, per_image, all,
                        [=]<bool each>(int64_t begin, int64_t n, const std::array<const T*, count>& of) {
-                         const auto write = [&](T* __restrict to, int64_t first, int64_t some) {
-                           const T* __restrict gradient = dy + begin + first;
-                           const T* __restrict from = x + begin + first;
+                         const auto compute = [&](T* __restrict to, const std::array<const T*, 2>& own,
+                                                  int64_t first, int64_t some) {
+                           const T* __restrict gradient = own[0];
+                           const T* __restrict from = own[1];
                            const int64_t number = each ? first : 0;
                            const T* __restrict shift = of[0] + number;
                            const T* __restrict scale = of[1] + number;
@@ -164,7 +198,7 @@ void channel_input_gradient(const ChannelView& view, bool per_image, const T* dy
                              to[i] = g * scale[k] + d * slope[k] - offset[k];
                            }
                          };
-                         write_run(dx + begin, n, streamed, write, dy + begin, x + begin);
+                         write_computed(dx + begin, n, streamed, std::array{dy + begin, x + begin}, compute);
                        });
   };
   if (limited != nullptr)
@@ -173,13 +207,15 @@ void channel_input_gradient(const ChannelView& view, bool per_image, const T* dy
     run(std::false_type{});
 }
 
-template void channel_affine(const ChannelView&, bool, const float*, const Affine<float>&, const Bounds&,
-                             float*, const float*);
-template void channel_affine(const ChannelView&, bool, const double*, const Affine<double>&, const Bounds&,
-                             double*, const double*);
-template void channel_input_gradient(const ChannelView&, bool, const float*, const float*,
-                                     const InputGradient<float>&, float*, const LimitedAffine<float>*);
-template void channel_input_gradient(const ChannelView&, bool, const double*, const double*,
-                                     const InputGradient<double>&, double*, const LimitedAffine<double>*);
+#define PLEAT_CHANNEL_MAPS(S)                                                                  \
+  template void channel_affine(const ChannelView&, bool, const S*, const Affine<Computed<S>>&, \
+                               const Bounds&, S*, const S*);                                   \
+  template void channel_input_gradient(const ChannelView&, bool, const S*, const S*,           \
+                                       const InputGradient<Computed<S>>&, S*,                  \
+                                       const LimitedAffine<Computed<S>>*);
+PLEAT_CHANNEL_MAPS(float)
+PLEAT_CHANNEL_MAPS(double)
+PLEAT_CHANNEL_MAPS(Half)
+PLEAT_CHANNEL_MAPS(BFloat16)
 
 }  // namespace pleat::ops

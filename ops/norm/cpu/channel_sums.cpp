@@ -1,9 +1,13 @@
 #include <algorithm>
 #include <array>
+#include <memory>
+#include <type_traits>
 
 #include <Eigen/Core>
 
+#include "pleat/core/memory/allocate_array.h"
 #include "pleat/core/parallel/parallel.h"
+#include "pleat/core/tensor/convert.h"
 #include "pleat/ops/norm/cpu/channel_kernels.h"
 #include "pleat/ops/norm/cpu/channel_tiling.h"
 
@@ -35,11 +39,21 @@ auto store(T* to) {
   return Eigen::Map<Lanes<T, L>>(to);
 }
 
+/// Fetches the cache lines of L elements.
+template <int L, class T>
+[[gnu::always_inline]] inline void fetch(const T* from) {
+  for (int i = 0; i < L; i += 64 / static_cast<int>(sizeof(T))) __builtin_prefetch(from + i);
+}
+
 /// Terms of the sums: `at_lane<L>(lane)` gives a function that adds those of L elements from index `at` on to
 /// `sums`.
 template <class T>
 struct PlainTerms {
   const T* x;
+  template <int L>
+  void fetch_lanes(int64_t at) const {
+    fetch<L>(x + at);
+  }
   template <int L>
   auto at_lane(int64_t) const {
     return [x = x](int64_t at, std::array<Lanes<T, L>, 1>& sums) { sums[0] += load<L>(x + at); };
@@ -50,6 +64,8 @@ template <class T>
 struct ShiftedTerms {
   const T* x;
   const T* shift;  ///< of each lane
+  template <int L>
+  void fetch_lanes(int64_t) const {}  // PlainTerms have read them
   template <int L>
   auto at_lane(int64_t lane) const {
     return [x = x, pivot = Lanes<T, L>(load<L>(shift + lane))](int64_t at, std::array<Lanes<T, L>, 2>& sums) {
@@ -65,6 +81,10 @@ struct GradientTerms {
   const T* dy;
   const T* x;
   const T* shift;  ///< of each lane
+  template <int L>
+  void fetch_lanes(int64_t at) const {
+    fetch<L>(dy + at), fetch<L>(x + at);
+  }
   template <int L>
   auto at_lane(int64_t lane) const {
     return [dy = dy, x = x, pivot = Lanes<T, L>(load<L>(shift + lane))](int64_t at,
@@ -85,6 +105,10 @@ struct OpenGradientTerms {
   const T* shift;  ///< of each lane, as are scale and bias
   const T* scale;
   const T* bias;
+  template <int L>
+  void fetch_lanes(int64_t at) const {
+    fetch<L>(dy + at), fetch<L>(x + at);
+  }
   template <int L>
   auto at_lane(int64_t lane) const {
     return [limit = limit, dy = dy, x = x, pivot = Lanes<T, L>(load<L>(shift + lane)),
@@ -110,7 +134,11 @@ void add_rows(int64_t begin, int64_t rows, int64_t lanes, const std::array<T*, K
       std::array<Lanes<T, L>, K> own;
       for (std::size_t k = 0; k < K; ++k) own[k] = load<L>(sums[k] + lane);
       const auto add = terms.template at_lane<L>(lane);
-      for (int64_t r = first; r < last; ++r) add(begin + r * lanes + lane, own);
+      for (int64_t r = first; r < last; ++r) {
+        const int64_t at = begin + r * lanes + lane;
+        terms.template fetch_lanes<L>(at + together * lanes);
+        add(at, own);
+      }
       for (std::size_t k = 0; k < K; ++k) store<L>(sums[k] + lane) = own[k];
     });
   }
@@ -139,6 +167,7 @@ void add_plane(int64_t begin, int64_t pixels, int64_t lane, const std::array<T*,
 struct Elements {
   int64_t begin, count;
 
+  Elements(int64_t first, int64_t n) : begin(first), count(n) {}
   Elements(const Tiling& tiling, const Piece& piece) {
     const ChannelView& view = tiling.view;
     const int64_t pixels = piece.last_pixel - piece.first_pixel;
@@ -152,22 +181,42 @@ struct Elements {
   }
 };
 
-/// Adds the terms of all elements of a piece to sums[k][lane].
+/// A piece of an array as terms take it, from its first element on; of a half type a copy as floats.
+template <class S>
+class Own {
+ public:
+  Own(const S* from, const Elements& of) {
+    if constexpr (std::is_same_v<S, Computed<S>>) {
+      data_ = from + of.begin;
+    } else {
+      copy_ = allocate_array<Computed<S>>(of.count);
+      convert_array(copy_.get(), from + of.begin, of.count);
+      data_ = copy_.get();
+    }
+  }
+  const Computed<S>* data() const { return data_; }
+
+ private:
+  std::shared_ptr<Computed<S>> copy_;
+  const Computed<S>* data_;
+};
+
+/// Adds the terms of all elements of a piece, counted from its first, to sums[k][lane].
 template <class T, std::size_t K, class Terms>
 void add_piece(const Tiling& tiling, const Piece& piece, const std::array<T*, K>& sums, const Terms& terms) {
   const ChannelView& view = tiling.view;
   if (tiling.order == LaneOrder::planes) {
-    int64_t at = piece.first_image * view.channels * view.pixels;
+    int64_t at = 0;
     for (int64_t n = piece.first_image; n < piece.last_image; ++n)
       for (int64_t c = 0; c < view.channels; ++c, at += view.pixels)
         add_plane<T, K>(at, view.pixels, c * plane_lanes, sums, terms);
     return;
   }
-  const auto [begin, n] = Elements(tiling, piece);
+  const int64_t n = Elements(tiling, piece).count;
   const int64_t rows = n / piece.lanes;
-  add_rows<T, K>(begin, rows, piece.lanes, sums, terms);
+  add_rows<T, K>(0, rows, piece.lanes, sums, terms);
   // What is left belongs to the first lanes.
-  add_rows<T, K>(begin + rows * piece.lanes, 1, n - rows * piece.lanes, sums, terms);
+  add_rows<T, K>(rows * piece.lanes, 1, n - rows * piece.lanes, sums, terms);
 }
 
 /// Adds up the lanes of each channel of a piece, into the first of `sums`.
@@ -258,20 +307,22 @@ void merge_tiles(const Tiling& tiling, int64_t groups, const F& merge) {
 
 }  // namespace
 
-template <class T>
-Moments channel_moments(const ChannelView& view, bool per_image, const T* x) {
+template <class S>
+Moments channel_moments(const ChannelView& view, bool per_image, const S* x) {
+  using T = Computed<S>;
   const Tiling tiling(view, per_image);
   Partials parts(tiling.tiles(), view.channels);
   for_pieces<T>(tiling, 3, [&](const Piece& piece, T* scratch) {
     T* pivot = scratch;
     T* sum = scratch + piece.lanes;
     T* square = scratch + 2 * piece.lanes;
-    add_piece<T, 1>(tiling, piece, {pivot}, PlainTerms<T>{x});
+    const Own<S> own(x, Elements(tiling, piece));
+    add_piece<T, 1>(tiling, piece, {pivot}, PlainTerms<T>{own.data()});
     fold(tiling, piece, pivot);
     const auto n = static_cast<double>(piece.values());
     for (int64_t c = 0; c < piece.channels; ++c) pivot[c] /= static_cast<T>(n);
     spread(tiling, piece, pivot);
-    add_piece<T, 2>(tiling, piece, {sum, square}, ShiftedTerms<T>{x, pivot});
+    add_piece<T, 2>(tiling, piece, {sum, square}, ShiftedTerms<T>{own.data(), pivot});
     fold(tiling, piece, sum);
     fold(tiling, piece, square);
     const int64_t lanes_apart = tiling.order == LaneOrder::planes ? plane_lanes : 1;
@@ -300,26 +351,40 @@ Moments channel_moments(const ChannelView& view, bool per_image, const T* x) {
 
 namespace {
 
-template <class T>
-void write_open(const Elements& of, const T* dy, const Opening<T>& opening) {
-  const T* __restrict gradient = dy + of.begin;
-  const T* __restrict y = opening.y + of.begin;
-  T* __restrict open = opening.open + of.begin;
+template <class S>
+void write_open(const Elements& of, const S* dy, const Opening<S>& opening) {
+  using T = Computed<S>;
   const Limit<T> limit = opening.limit;
-  if (opening.more_dy == nullptr) {
-    for (int64_t i = 0; i < of.count; ++i) open[i] = limit.open(y[i], gradient[i]);
-  } else {
-    const T* __restrict more = opening.more_dy + of.begin;
-    for (int64_t i = 0; i < of.count; ++i) open[i] = limit.open(y[i], gradient[i] + more[i]);
+  const S* more = opening.more_dy;
+  for (int64_t first = 0; first < of.count; first += page_elements) {
+    const Elements part{of.begin + first, std::min(page_elements, of.count - first)};
+    const Own<S> gradients(dy, part), results(opening.y, part), others(more != nullptr ? more : dy, part);
+    const T* __restrict gradient = gradients.data();
+    const T* __restrict y = results.data();
+    const T* __restrict other = others.data();
+    const auto open = [&](T* __restrict to) {
+      if (more == nullptr)
+        for (int64_t i = 0; i < part.count; ++i) to[i] = limit.open(y[i], gradient[i]);
+      else
+        for (int64_t i = 0; i < part.count; ++i) to[i] = limit.open(y[i], gradient[i] + other[i]);
+    };
+    if constexpr (std::is_same_v<S, T>) {
+      open(opening.open + part.begin);
+    } else {
+      T buffer[page_elements];
+      open(buffer);
+      convert_array(opening.open + part.begin, buffer, part.count);
+    }
   }
 }
 
 }  // namespace
 
-template <class T>
-GradientSums channel_gradient_sums(const ChannelView& view, bool per_image, const T* dy, const T* x,
-                                   const std::vector<T>& shift, const LimitedAffine<T>* limited,
-                                   const Opening<T>* opening) {
+template <class S>
+GradientSums channel_gradient_sums(const ChannelView& view, bool per_image, const S* dy, const S* x,
+                                   const std::vector<Computed<S>>& shift,
+                                   const LimitedAffine<Computed<S>>* limited, const Opening<S>* opening) {
+  using T = Computed<S>;
   const Tiling tiling(view, per_image);
   Partials parts(tiling.tiles(), view.channels);
   for_pieces<T>(tiling, limited != nullptr ? 5 : 3, [&](const Piece& piece, T* scratch) {
@@ -332,17 +397,19 @@ GradientSums channel_gradient_sums(const ChannelView& view, bool per_image, cons
       spread(tiling, piece, to);
     };
     give(shift, pivot);
+    const Elements elements(tiling, piece);
+    if (opening != nullptr) write_open(elements, dy, *opening);
+    const Own<S> gradient(opening != nullptr ? opening->open : dy, elements), input(x, elements);
     if (limited != nullptr) {
       T* scale = scratch + 3 * piece.lanes;
       T* bias = scratch + 4 * piece.lanes;
       give(limited->numbers.scale, scale);
       give(limited->numbers.bias, bias);
-      add_piece<T, 2>(tiling, piece, {sum, product},
-                      OpenGradientTerms<T>{limited->limit, dy, x, pivot, scale, bias});
+      add_piece<T, 2>(
+          tiling, piece, {sum, product},
+          OpenGradientTerms<T>{limited->limit, gradient.data(), input.data(), pivot, scale, bias});
     } else {
-      if (opening != nullptr) write_open(Elements(tiling, piece), dy, *opening);
-      add_piece<T, 2>(tiling, piece, {sum, product},
-                      GradientTerms<T>{opening != nullptr ? opening->open : dy, x, pivot});
+      add_piece<T, 2>(tiling, piece, {sum, product}, GradientTerms<T>{gradient.data(), input.data(), pivot});
     }
     fold(tiling, piece, sum);
     fold(tiling, piece, product);
@@ -365,13 +432,14 @@ GradientSums channel_gradient_sums(const ChannelView& view, bool per_image, cons
   return sums;
 }
 
-template Moments channel_moments(const ChannelView&, bool, const float*);
-template Moments channel_moments(const ChannelView&, bool, const double*);
-template GradientSums channel_gradient_sums(const ChannelView&, bool, const float*, const float*,
-                                            const std::vector<float>&, const LimitedAffine<float>*,
-                                            const Opening<float>*);
-template GradientSums channel_gradient_sums(const ChannelView&, bool, const double*, const double*,
-                                            const std::vector<double>&, const LimitedAffine<double>*,
-                                            const Opening<double>*);
+#define PLEAT_CHANNEL_SUMS(S)                                                               \
+  template Moments channel_moments(const ChannelView&, bool, const S*);                     \
+  template GradientSums channel_gradient_sums(const ChannelView&, bool, const S*, const S*, \
+                                              const std::vector<Computed<S>>&,              \
+                                              const LimitedAffine<Computed<S>>*, const Opening<S>*);
+PLEAT_CHANNEL_SUMS(float)
+PLEAT_CHANNEL_SUMS(double)
+PLEAT_CHANNEL_SUMS(Half)
+PLEAT_CHANNEL_SUMS(BFloat16)
 
 }  // namespace pleat::ops

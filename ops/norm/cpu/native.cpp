@@ -1,6 +1,7 @@
 #include <cmath>
 #include <memory>
 #include <optional>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -16,34 +17,12 @@
 namespace pleat::ops {
 namespace {
 
-/// Calls `run(Type<T>{}, tensors)` with T = float, or double for float64; tensors of half types are float32
-/// meanwhile.
+/// Calls `run(Type<S>{})` with the type of elements.
 template <class Run>
-void by_float_type(const BatchNormProblem& problem, const BatchNormForward& t, const Run& run) {
-  if (problem.dtype == float64) return run(Type<double>{}, t);
-  if (!is_half(problem.dtype)) return run(Type<float>{}, t);
-  BatchNormForward wide = t;
-  wide.x = cast(t.x, float32);
-  if (t.residual.defined()) wide.residual = cast(t.residual, float32);
-  wide.y = empty_like(wide.x);
-  run(Type<float>{}, wide);
-  copy_into(t.y, wide.y);
-}
-
-template <class Run>
-void by_float_type(const BatchNormProblem& problem, const BatchNormBackward& t, const Run& run) {
-  if (problem.dtype == float64) return run(Type<double>{}, t);
-  if (!is_half(problem.dtype)) return run(Type<float>{}, t);
-  BatchNormBackward wide = t;
-  wide.x = cast(t.x, float32);
-  wide.dy = cast(t.dy, float32);
-  if (t.more_dy.defined()) wide.more_dy = cast(t.more_dy, float32);
-  if (t.y.defined()) wide.y = cast(t.y, float32);
-  for (Tensor* result : {&wide.dresidual, &wide.dx})
-    if (result->defined()) *result = empty_like(wide.x);
-  run(Type<float>{}, wide);
-  if (t.dresidual.defined()) copy_into(t.dresidual, wide.dresidual);
-  if (t.dx.defined()) copy_into(t.dx, wide.dx);
+void by_type(DType dtype, const Run& run) {
+  dispatch(dtype, [&]<class S>(Type<S> type) {
+    if constexpr (!std::is_integral_v<S>) run(type);
+  });
 }
 
 /// Forward: one reading for the statistics, tile by tile, and one for the result. Backward: one reading of dy
@@ -59,42 +38,40 @@ class Native final : public BatchNormImplementation {
   bool opens_by_result() const override { return true; }
 
   void forward(const BatchNormProblem& problem, const BatchNormForward& t) const override {
-    by_float_type(problem, t,
-                  [&]<class T>(Type<T>, const BatchNormForward& own) { run_forward<T>(problem, own); });
+    by_type(problem.dtype, [&]<class S>(Type<S>) { run_forward<S>(problem, t); });
   }
 
   std::shared_ptr<const Normalization> normalization(const BatchNormProblem& problem,
                                                      const BatchNormForward& t) const override {
     if (!problem.view.channels_last || problem.residual || is_half(problem.dtype)) return nullptr;
     std::shared_ptr<const Normalization> by;
-    by_float_type(problem, t, [&]<class T>(Type<T>, const BatchNormForward& own) {
-      by = std::make_shared<Normalization>(normalizing<T>(problem, own), problem.bounds);
+    by_type(problem.dtype, [&]<class S>(Type<S>) {
+      by = std::make_shared<Normalization>(normalizing<S>(problem, t), problem.bounds);
     });
     return by;
   }
 
   void backward(const BatchNormProblem& problem, const BatchNormBackward& t) const override {
-    by_float_type(problem, t,
-                  [&]<class T>(Type<T>, const BatchNormBackward& own) { run_backward<T>(problem, own); });
+    by_type(problem.dtype, [&]<class S>(Type<S>) { run_backward<S>(problem, t); });
   }
 
  private:
-  template <class T>
+  template <class S>
   static void run_forward(const BatchNormProblem& problem, const BatchNormForward& t) {
-    channel_affine(problem.view, false, t.x.data<T>(), normalizing<T>(problem, t), problem.bounds,
-                   t.y.data<T>(), t.residual.defined() ? t.residual.data<T>() : nullptr);
+    channel_affine(problem.view, false, t.x.data<S>(), normalizing<S>(problem, t), problem.bounds,
+                   t.y.data<S>(), t.residual.defined() ? t.residual.data<S>() : nullptr);
   }
 
   /// The statistics, and what normalises x by them.
-  template <class T>
-  static Affine<T> normalizing(const BatchNormProblem& problem, const BatchNormForward& t) {
+  template <class S>
+  static Affine<Computed<S>> normalizing(const BatchNormProblem& problem, const BatchNormForward& t) {
     double* mean = t.mean.data<double>();
     double* variance = t.variance.data<double>();
     double* rstd = t.rstd.data<double>();
     const auto channels = static_cast<std::size_t>(problem.view.channels);
     if (problem.training) {
       const Moments moments =
-          t.moments != nullptr ? *t.moments : channel_moments(problem.view, false, t.x.data<T>());
+          t.moments != nullptr ? *t.moments : channel_moments(problem.view, false, t.x.data<S>());
       const auto n = static_cast<double>(problem.view.images * problem.view.pixels);
       for (std::size_t c = 0; c < channels; ++c) {
         mean[c] = moments.mean[c];
@@ -103,7 +80,7 @@ class Native final : public BatchNormImplementation {
       }
       if (t.running.defined()) update_running(t.running, t.mean, t.variance);
     }
-    return affine<T>(problem, t.mean, t.rstd, t.weight, t.bias);
+    return affine<Computed<S>>(problem, t.mean, t.rstd, t.weight, t.bias);
   }
 
   template <class T>
@@ -125,20 +102,21 @@ class Native final : public BatchNormImplementation {
 
   /// With h = (x - mean) rstd and n values in a channel:
   ///   dbias = sum dy,  dweight = sum dy h,  dx = weight rstd (dy - (dbias + h dweight) / n)  in training.
-  template <class T>
+  template <class S>
   static void run_backward(const BatchNormProblem& problem, const BatchNormBackward& t) {
+    using T = Computed<S>;
     const auto channels = static_cast<std::size_t>(problem.view.channels);
     const double* mean = t.mean.data<double>();
     const double* rstd = t.rstd.data<double>();
     InputGradient<T> numbers(channels);
     for (std::size_t c = 0; c < channels; ++c) numbers.shift[c] = static_cast<T>(mean[c]);
-    const T* dy = t.dy.data<T>();
-    const T* x = t.x.data<T>();
+    const S* dy = t.dy.data<S>();
+    const S* x = t.x.data<S>();
     // Where a limit behind was open follows from x, behind an addition from y.
-    std::optional<Opening<T>> opening;
+    std::optional<Opening<S>> opening;
     if (t.y.defined())
-      opening = Opening<T>{problem.bounds, t.more_dy.defined() ? t.more_dy.data<T>() : nullptr, t.y.data<T>(),
-                           t.dresidual.data<T>()};
+      opening = Opening<S>{problem.bounds, t.more_dy.defined() ? t.more_dy.data<S>() : nullptr, t.y.data<S>(),
+                           t.dresidual.data<S>()};
     std::optional<LimitedAffine<T>> limited;
     if (problem.bounds.any() && !opening)
       limited = LimitedAffine<T>{affine<T>(problem, t.mean, t.rstd, t.weight, t.bias), problem.bounds};
@@ -167,7 +145,7 @@ class Native final : public BatchNormImplementation {
     }
     copy_into(t.dbias, dbiases);
     copy_into(t.dweight, dweights);
-    if (t.dx.defined()) channel_input_gradient(problem.view, false, dy, x, numbers, t.dx.data<T>(), by_x);
+    if (t.dx.defined()) channel_input_gradient(problem.view, false, dy, x, numbers, t.dx.data<S>(), by_x);
   }
 };
 
