@@ -7,6 +7,7 @@
 #include "pleat/core/tensor/create.h"
 #include "pleat/nn/option_checks.h"
 #include "pleat/nn/options_text.h"
+#include "pleat/nn/record_forward.h"
 #include "pleat/ops/norm/norm.h"
 #include "pleat/ops/spatial/channels_hint.h"
 
@@ -42,25 +43,36 @@ BatchNormModule::BatchNormModule(int dims, BatchNormModuleOptions o)
                     type_name(), to_string(options.bounds));
 }
 
-Tensor BatchNormModule::forward(const Tensor& x) {
+Tensor BatchNormModule::forward(const Tensor& x) { return call(x, call_options({}, {})); }
+
+Tensor BatchNormModule::forward(const Tensor& x, const Tensor& residual, const Bounds& bounds) {
+  const RecordForward range(*this, x, residual);
+  return range.run([&] { return call(x, call_options(residual, bounds)); });
+}
+
+Tensor BatchNormModule::call(const Tensor& x, const BatchNormOptions& o) const {
   check_rank(x);
-  const BatchNormOptions call = operands().options;
-  if (function) return function(x, weight, bias, running_mean, running_var, call);
-  return batch_norm(x, weight, bias, running_mean, running_var, call);
+  if (function) return function(x, weight, bias, running_mean, running_var, o);
+  return batch_norm(x, weight, bias, running_mean, running_var, o);
 }
 
 BatchNormOperands BatchNormModule::operands(const Tensor& residual, const Bounds& bounds) const {
-  return {weight,
-          bias,
-          running_mean,
-          running_var,
-          {.training = training() || !running_mean.defined(),
-           .momentum = options.momentum,
-           .eps = options.eps,
-           .residual = residual,
-           .bounds = bounds.any() ? bounds : options.bounds,
-           .num_batches_tracked = num_batches_tracked,
-           .implementation = options.implementation}};
+  if (function)
+    fail<Error>(
+        "{}: it computes a function of its own, as dist::convert_sync_batch_norm sets it, which no "
+        "function of these operands does; call the module",
+        type_name());
+  return {weight, bias, running_mean, running_var, call_options(residual, bounds)};
+}
+
+BatchNormOptions BatchNormModule::call_options(const Tensor& residual, const Bounds& bounds) const {
+  return {.training = training() || !running_mean.defined(),
+          .momentum = options.momentum,
+          .eps = options.eps,
+          .residual = residual,
+          .bounds = bounds.any() ? bounds : options.bounds,
+          .num_batches_tracked = num_batches_tracked,
+          .implementation = options.implementation};
 }
 
 void BatchNormModule::check_rank(const Tensor& x) const {

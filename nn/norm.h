@@ -46,8 +46,11 @@ class RunningNorm : public WeightAndBias<Module> {
 class BatchNormModule : public RunningNorm {
  public:
   Tensor forward(const Tensor& x) override;
-  /// A call of batch_norm in the module's mode, with an addend and bounds beside the module's own (see
-  /// BatchNormOptions), for conv_norm_act and norm_act_conv: `norm.operands(shortcut, {.min = 0})`.
+  /// With a residual, which may be undefined, and bounds in the same passes over memory (see
+  /// BatchNormOptions): relu(norm(x) + shortcut) is `norm.forward(x, shortcut, {.min = 0})`.
+  Tensor forward(const Tensor& x, const Tensor& residual, const Bounds& bounds);
+  /// The same for conv_norm_act and norm_act_conv: `norm.operands(shortcut, {.min = 0})`. Throws Error where
+  /// `function` is set, which these do not call.
   BatchNormOperands operands(const Tensor& residual = {}, const Bounds& bounds = {}) const;
   /// Throws ShapeError unless x has the rank that forward takes.
   void check_rank(const Tensor& x) const;
@@ -58,6 +61,10 @@ class BatchNormModule : public RunningNorm {
 
  protected:
   BatchNormModule(int dims, BatchNormModuleOptions o);
+
+ private:
+  Tensor call(const Tensor& x, const BatchNormOptions& o) const;
+  BatchNormOptions call_options(const Tensor& residual, const Bounds& bounds) const;
 };
 
 /// Batch normalisation of [N, C, spatial...] with `dims` spatial dimensions (1: also [N, C]); see

@@ -155,6 +155,26 @@ OpCase affine(const Shape& x) {
           .refused = {{{normal(x), normal({2, 5})}, [](T t) { return linear(t[0], t[1]); }, "linear: "}}};
 }
 
+OpCase activated(const char* variant, Activation activation, double (*reference)(double)) {
+  return {.name = "linear_act",
+          .inputs = {normal({4, 3}), normal({5, 3}, 2), normal({5}, 3)},
+          .call = [activation](T t) { return linear_act(t[0], t[1], t[2], activation); },
+          .reference =
+              [reference](const Arrays& x) {
+                Array y = linear_of(x);
+                std::ranges::transform(y.elements, y.elements.begin(), reference);
+                return Arrays{y};
+              },
+          .variant = variant,
+          .slack = 8,
+          .refused = {{{normal({4, 3}), normal({2, 5})},
+                       [activation](T t) { return linear_act(t[0], t[1], {}, activation); },
+                       "linear: "},
+                      {{normal({4, 3}), normal({2, 3})},
+                       [](T t) { return linear_act(t[0], t[1], {}, static_cast<Activation>(77)); },
+                       "linear_act: there is no activation 77"}}};
+}
+
 /// softmax(query key^T / 2 + mask) value; a query without a key gives 0. A mask of truth is 0 or 1.
 Array attention_of(const Arrays& x, bool is_causal, bool adds) {
   const int64_t keys = x[1].size(-2), width = x[0].size(-1);
@@ -315,6 +335,10 @@ std::vector<OpCase> make() {
                    .variant = "no bias",
                    .types = number_types,
                    .slack = 4});
+  cases.push_back(
+      activated("gelu", Activation::gelu, [](double x) { return x * 0.5 * std::erfc(-x / std::sqrt(2.0)); }));
+  cases.push_back(activated("silu", Activation::silu, [](double x) { return x / (1 + std::exp(-x)); }));
+  cases.push_back(activated("tanh", Activation::tanh, [](double x) { return std::tanh(x); }));
   const std::vector<OpCase> sums = {
       summation("ij,jk->ki", {{2, 3}, {3, 2}}, {"ij", "jk"}, "ki"),
       summation("bij,bjk->bik", {{2, 2, 3}, {2, 3, 2}}, {"bij", "bjk"}, "bik"),

@@ -10,7 +10,9 @@
 #include "pleat/autograd/call.h"
 #include "pleat/autograd/grad_mode.h"
 #include "pleat/core/base/format.h"
+#include "pleat/ops/elementwise/activation.h"
 #include "pleat/ops/elementwise/arithmetic.h"
+#include "pleat/ops/elementwise/math.h"
 #include "pleat/ops/matmul/kernels.h"
 #include "pleat/ops/matmul/linear_activation.h"
 #include "pleat/ops/one_type.h"
@@ -131,6 +133,37 @@ void check_linear(const Tensor& x, const Tensor& weight, const Tensor& bias) {
   if (bias.defined()) check_operands("linear", "input", x, "bias", bias);
 }
 
+/// An activation as a function of its own, and as linear computes it.
+struct ActivationForms {
+  Tensor (*alone)(const Tensor& x);
+  LinearActivationPtr (*fused)();
+};
+
+ActivationForms forms_of(Activation activation) {
+  switch (activation) {
+    case Activation::relu:
+      return {relu, [] { return linear_limit({.min = 0}); }};
+    case Activation::relu6:
+      return {relu6, [] { return linear_limit({.min = 0, .max = 6}); }};
+    case Activation::gelu:
+      return {[](const Tensor& x) { return gelu(x); }, [] { return linear_gelu(GeluApproximation::none); }};
+    case Activation::gelu_tanh:
+      return {[](const Tensor& x) { return gelu(x, GeluApproximation::tanh); },
+              [] { return linear_gelu(GeluApproximation::tanh); }};
+    case Activation::silu:
+      return {silu, linear_silu};
+    case Activation::mish:
+      return {mish, linear_mish};
+    case Activation::hardswish:
+      return {hardswish, linear_hardswish};
+    case Activation::tanh:
+      return {tanh, linear_tanh};
+    case Activation::sigmoid:
+      return {sigmoid, linear_sigmoid};
+  }
+  fail<ValueError>("linear_act: there is no activation {}", static_cast<int>(activation));
+}
+
 }  // namespace
 
 // A node's closure runs under the precision of its call.
@@ -184,6 +217,17 @@ Tensor linear(const Tensor& input, const Tensor& weights, const Tensor& shifts, 
   return call.result(y, std::move(derivatives));
 }
 
+Tensor linear_act(const Tensor& x, const Tensor& weight, const Tensor& bias, Activation activation,
+                  MatmulOptions options) {
+  const ActivationForms forms = forms_of(activation);
+  check<DTypeError>(is_floating(x.dtype()), "linear_act: needs a floating input, got {}", x.dtype());
+  const RecordOp range("linear_act", x, weight, bias);
+  // Those who watch calls know the two functions.
+  if (fuses_activation(x, weight) && detail::call_observer == nullptr)
+    return linear(x, weight, bias, options, forms.fused());
+  return forms.alone(linear(x, weight, bias, options));
+}
+
 Tensor dot(const Tensor& a, const Tensor& b) {
   check<ShapeError>(a.rank() == 1 && a.shape() == b.shape(),
                     "dot: needs two vectors of one size, got {} and {}", a, b);
@@ -227,7 +271,7 @@ Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias, const M
   range.details([&] { return ops::product_details(x.dtype(), out.y, weight.size(1)); });
   std::vector<Tensor> inputs = {x, weight};
   if (bias.defined()) inputs.push_back(bias);
-  return record("linear_with_activation", out.y, inputs,
+  return record("linear", out.y, inputs,
                 [x = saved(x), weight = saved(weight), bias = saved(bias),
                  kept = saved(keeps_result ? out.y : out.sums), activation,
                  inputs = inputs.size()](const Tensor& dy, const Needs& needs) -> Grads {

@@ -41,6 +41,16 @@ Tensor addmm(const Tensor& input, const Tensor& a, const Tensor& b, AddmmOptions
 /// Throws ShapeError.
 Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias = {}, MatmulOptions options = {});
 
+/// What linear_act computes of a product; ops/elementwise/activation.h has the formulas.
+enum class Activation : unsigned char { relu, relu6, gelu, gelu_tanh, silu, mish, hardswish, tanh, sigmoid };
+
+/// activation(linear(x, weight, bias)), on the CPU in float32 and float64 and without Autocast in one pass
+/// over memory, elsewhere one after the other. Throws as linear, and DTypeError unless x is floating.
+///
+///   Tensor h = linear_act(x, fc1.weight, fc1.bias, Activation::gelu);
+Tensor linear_act(const Tensor& x, const Tensor& weight, const Tensor& bias, Activation activation,
+                  MatmulOptions options = {});
+
 /// The sum of products of two vectors [N], of one type: rank 0. Throws ShapeError for other shapes.
 Tensor dot(const Tensor& a, const Tensor& b);
 /// a[i] b[j] of vectors [N] and [M]: [N, M]; types are promoted. Throws ShapeError for other ranks.

@@ -23,7 +23,10 @@
 #include "pleat/nn/linear.h"
 #include "pleat/nn/norm.h"
 #include "pleat/nn/pool.h"
+#include "pleat/ops/elementwise/activation.h"
 #include "pleat/ops/elementwise/arithmetic.h"
+#include "pleat/ops/elementwise/math.h"
+#include "pleat/ops/matmul/matmul.h"
 #include "pleat/ops/norm/norm.h"
 #include "pleat/ops/reduce/reduce.h"
 #include "pleat/ops/shape/shape.h"
@@ -392,4 +395,49 @@ TEST_CASE("fusion: an activation with a linear layer keeps NaN and infinities", 
       CHECK((fused[i] == apart[i] || (std::isnan(fused[i]) && std::isnan(apart[i]))));
     }
   }
+}
+
+TEST_CASE("linear_act is linear and the activation", "[ops]") {
+  const std::vector<std::pair<Activation, std::function<Tensor(const Tensor&)>>> activations = {
+      {Activation::relu, relu},
+      {Activation::relu6, relu6},
+      {Activation::gelu, [](const Tensor& x) { return gelu(x); }},
+      {Activation::gelu_tanh, [](const Tensor& x) { return gelu(x, GeluApproximation::tanh); }},
+      {Activation::silu, silu},
+      {Activation::mish, mish},
+      {Activation::hardswish, hardswish},
+      {Activation::tanh, [](const Tensor& x) { return tanh(x); }},
+      {Activation::sigmoid, sigmoid}};
+  for (const DType dtype : {float32, float64, bfloat16})
+    for (const auto& [activation, function] : activations) {
+      CAPTURE(static_cast<int>(activation), dtype);
+      const TensorOptions typed{.dtype = dtype};
+      std::vector<Tensor> t = {randn({40, 30}, typed) * 2, randn({50, 30}, typed), randn({50}, typed)};
+      for (Tensor& one : t) one = one.detach().set_requires_grad();
+      const Tensor y = linear_act(t[0], t[1], t[2], activation), apart = function(linear(t[0], t[1], t[2]));
+      const double bound = dtype == bfloat16 ? 2e-2 : 1e-5;
+      const auto is_close = [&](const Tensor& a, const Tensor& b) {
+        return test::relative_error(ops::cast(a, float64), ops::cast(b, float64)) < bound;
+      };
+      CHECK(is_close(y, apart));
+      const std::vector<Tensor> gradients = grad({sum(y * y)}, t), expected = grad({sum(apart * apart)}, t);
+      for (std::size_t i = 0; i < t.size(); ++i) CHECK(is_close(gradients[i], expected[i]));
+    }
+  CHECK_THROWS_WITH(
+      linear_act(ones({2, 3}, {.dtype = int64}), ones({2, 3}, {.dtype = int64}), {}, Activation::relu),
+      Contains("needs a floating input"));
+}
+
+TEST_CASE("a batch norm is called with a residual and bounds", "[nn]") {
+  nn::BatchNorm2d one{{.num_features = 3}}, other = one;
+  const Tensor x = randn({2, 3, 4, 4}), shortcut = randn({2, 3, 4, 4});
+  CHECK(test::relative_error(ops::cast(one.forward(x, shortcut, {.min = 0}), float64),
+                             ops::cast(relu(other(x) + shortcut), float64)) < 1e-5);
+  CHECK(test::relative_error(ops::cast(one.forward(x, {}, {.min = 0, .max = 6}), float64),
+                             ops::cast(relu6(other(x)), float64)) < 1e-5);
+  CHECK(one.running_mean.to_vector<float>() == other.running_mean.to_vector<float>());
+  CHECK_THROWS_WITH(one.forward(x, randn({2, 3, 4, 5}), {}), Contains("residual"));
+  CHECK_THROWS_WITH(one.forward(x[0], {}, {}), Contains("unsqueeze"));
+  one.function = [](const Tensor& a, const auto&...) { return a; };
+  CHECK_THROWS_WITH(one.operands(), Contains("call the module"));
 }
