@@ -304,6 +304,7 @@ KeyAverages Profile::key_averages(KeyAveragesOptions options) const {
   }
   add_row_of_strays(*this, averages);
   for (const KeyAverage& row : averages.rows) averages.cpu += row.self_cpu, averages.cuda += row.self_cuda;
+  averages.hints = fusion_hints(*this);
   return averages;
 }
 
@@ -339,6 +340,7 @@ std::string KeyAverages::table(TableOptions options) const {
   if (chosen.size() < rows.size()) text += fmt::format("{} of {} rows\n", chosen.size(), rows.size());
   text += "Self CPU time total: " + text_of_time(cpu) + '\n';
   if (with_cuda) text += "Self CUDA time total: " + text_of_time(cuda) + '\n';
+  for (const std::string& hint : hints) text += wrapped("hint: " + hint + '\n', options.width);
   return text;
 }
 

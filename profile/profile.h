@@ -154,6 +154,7 @@ struct KeyAverages {
   int64_t cuda = 0;                   ///< of all GPUs
   bool with_cuda = false, with_memory = false, with_flops = false, with_shapes = false, with_modules = false;
   std::vector<std::string> warnings;
+  std::vector<std::string> hints = {};  ///< see fusion_hints
 
   /// The row of that name; throws ValueError where there is none. With several (grouped by more than the
   /// name), the first.
@@ -193,6 +194,11 @@ int64_t self_time(const Profile& profile, std::size_t event);
 /// that ran at the same time both count.
 int64_t device_time(const Profile& profile, std::size_t event);
 int64_t self_device_time(const Profile& profile, std::size_t event);
+
+/// A line for functions that followed one another and that one call computes in fewer passes over memory,
+/// where that saves `least` of the time or more, the most first: "batch_norm + relu, 12 calls: ... would save
+/// about 14 % of the time". An estimate from what the functions after the first took. Needs shapes.
+std::vector<std::string> fusion_hints(const Profile& profile, double least = 0.01);
 
 /// The trace as JSON in Chrome's "trace event" format, which chrome://tracing and https://ui.perfetto.dev
 /// open.

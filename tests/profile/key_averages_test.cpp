@@ -2,11 +2,18 @@
 #include <cmath>
 #include <sstream>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
+#include "pleat/autograd/backward.h"
 #include "pleat/core/base/error.h"
+#include "pleat/core/random/random.h"
 #include "pleat/core/tensor/create.h"
+#include "pleat/nn/norm.h"
+#include "pleat/ops/elementwise/activation.h"
+#include "pleat/ops/elementwise/arithmetic.h"
+#include "pleat/ops/reduce/reduce.h"
 #include "pleat/profile/profile.h"
 #include "pleat/profile/profiler.h"
 #include "pleat/tests/catch.h"
@@ -15,6 +22,7 @@
 using namespace pleat;
 using namespace pleat::profile;
 using pleat_test::event;
+using pleat_test::profile_of;
 
 namespace {
 
@@ -243,4 +251,64 @@ TEST_CASE("an empty profile has a table without rows", "[profile]") {
   const KeyAverages averages = Profile().key_averages();
   CHECK(averages.rows.empty());
   CHECK(averages.table().find("Self CPU time total: 0.000us") != std::string::npos);
+}
+
+namespace {
+
+/// Hints of functions with their inputs' shapes, of which each took half as long as its node.
+std::vector<std::string> hints_of(
+    const std::vector<std::tuple<std::string, int64_t, std::vector<Shape>>>& calls) {
+  std::vector<Event> events;
+  int64_t now = 0;
+  for (const auto& [name, duration, inputs] : calls) {
+    Event& function = events.emplace_back(event(name, now, now + duration));
+    for (const Shape& shape : inputs) function.inputs.push_back({.defined = true, .shape = shape});
+    now += 3 * duration;
+    events.push_back(event(name + "_backward", now - 2 * duration, now, none, RangeKind::backward));
+    events.back().forward = events.size() - 2;
+  }
+  return fusion_hints(with_events(events));
+}
+
+}  // namespace
+
+TEST_CASE("a profile says what one call would save", "[profile]") {
+  const Shape x = {2, 3, 4, 4}, other = {2, 3, 4, 5}, c = {3};
+  using Strings = std::vector<std::string>;
+  // 0.8 of 30 of 300.
+  const auto relus = hints_of({{"batch_norm", 45, {x, c, c}},
+                               {"relu", 5, {x}},
+                               {"conv2d", 0, {x, x}},
+                               {"batch_norm", 45, {x, c, c}},
+                               {"relu", 5, {x}}});
+  REQUIRE(relus.size() == 1);
+  CHECK(relus[0].starts_with("batch_norm + relu, 2 calls: one call, norm.forward(x, {}, {.min = 0}), "));
+  CHECK(relus[0].ends_with("would save about 8 % of the time"));
+  // 0.4 of 60 of 180, from a residual that comes first or second.
+  for (const auto& sum : {std::vector<Shape>{x, x}, {other, x}}) {
+    const auto residual = hints_of({{"batch_norm", 40, {x, c}}, {"add", 10, sum}, {"relu", 10, {x}}});
+    REQUIRE(residual.size() == 1);
+    CHECK(residual[0].starts_with("batch_norm + add + relu, 1 call: "));
+    CHECK(residual[0].ends_with("about 13 % of the time"));
+  }
+  // Of another tensor, with another function between them, without effect, and none at all.
+  CHECK(hints_of({{"batch_norm", 10, {x, c}}, {"relu", 10, {other}}}) == Strings{});
+  CHECK(hints_of({{"batch_norm", 10, {x, c}}, {"dropout", 1, {x}}, {"relu", 10, {x}}}) == Strings{});
+  CHECK(hints_of({{"batch_norm", 1000, {x, c}}, {"relu", 1, {x}}}) == Strings{});
+  CHECK(hints_of({}) == Strings{});
+  KeyAverages averages = with_events({event("batch_norm", 0, 1)}).key_averages();
+  averages.hints = {"batch_norm + relu"};
+  CHECK(averages.table().ends_with("hint: batch_norm + relu\n"));
+}
+
+TEST_CASE("what a profile advises goes away when it is followed", "[profile]") {
+  nn::BatchNorm2d norm{{.num_features = 16}};
+  const Tensor x = randn({2, 16, 8, 8}).set_requires_grad();
+  const auto hints = [](const auto& work) {
+    return fusion_hints(profile_of([&] { sum(work()).backward(); }), 0).size();
+  };
+  CHECK(hints([&] { return relu(norm(x)); }) == 1);
+  CHECK(hints([&] { return norm.forward(x, {}, {.min = 0}); }) == 0);
+  CHECK(hints([&] { return relu(norm(x) + x); }) == 1);
+  CHECK(hints([&] { return norm.forward(x, x, {.min = 0}); }) == 0);
 }
