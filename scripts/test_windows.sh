@@ -27,6 +27,12 @@ deps=$root/build/windows-deps
 wine=$(find_wine)
 export WINEPREFIX=$root/build/wine WINEDEBUG=-all
 quietly wine_prefix "$wine" wineboot --init
+# Its server stays till the end: a program that starts while an idle one ends fails.
+server=$(PATH=$PATH:/usr/lib/wine && { command -v wineserver64 || command -v wineserver || true; })
+if [[ -n $server ]]; then
+  "$server" -p
+  trap '"$server" -k' EXIT
+fi
 say "configure $preset"
 (cd "$root" && quietly configure_windows cmake --preset "$preset" -B "$build" \
   "-DPLEAT_WERROR=${PLEAT_WERROR:-OFF}" ${options[@]+"${options[@]}"})

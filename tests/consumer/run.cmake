@@ -25,6 +25,9 @@ endfunction()
 
 # expect(<text> <program> <argument>...): the program prints it.
 function(expect text program)
+  if(EXISTS ${program}.exe)
+    set(program ${program}.exe)
+  endif()
   run(${EMULATOR} ${program} ${ARGN})
   string(FIND "${output}" "${text}" position)
   if(position EQUAL -1)
