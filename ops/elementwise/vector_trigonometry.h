@@ -43,6 +43,9 @@ struct Turned {
   return {std::bit_cast<uint64_t>(shifted), r, (third - r) + rest};
 }
 
+/// The same of |x| above 1 of any size; r is NaN where x is infinite or NaN.
+Turned<double> reduce_any(double x);
+
 /// sin(r + lost) and cos(r + lost): relative error 4.0e-9 (float) and 2^-58 (double, with fdlibm's
 /// coefficients) before rounding.
 [[gnu::always_inline]] PLEAT_HOST_DEVICE inline float sin_near_0(const Turned<float>& x) {
@@ -210,8 +213,8 @@ template <class T>
 
 }  // namespace approximations
 
-/// Whether sin, cos and tan of x hold on the CPU. Formulas with them have an `is_near`
-/// (ops/elementwise/map_arrays.h).
+/// Whether sin, cos and tan of x are made of few instructions on the CPU; of Wide they hold anywhere.
+/// Formulas with them have an `is_near` (ops/elementwise/map_arrays.h).
 [[gnu::always_inline]] PLEAT_HOST_DEVICE inline bool sin_is_near(float x) { return !(std::abs(x) > 10000); }
 [[gnu::always_inline]] PLEAT_HOST_DEVICE inline bool sin_is_near(double x) { return !(std::abs(x) > 1e6); }
 
@@ -220,10 +223,12 @@ template <std::floating_point T>
 #if PLEAT_DEVICE_CODE
   return std::sin(x);
 #else
-  if constexpr (std::same_as<T, Wide>)
-    return std::sin(x);
-  else
+  if constexpr (std::same_as<T, Wide>) {
+    const auto a = static_cast<double>(x);
+    return approximations::times_sign(approximations::sin_reduced(approximations::reduce_any(a)), a);
+  } else {
     return approximations::times_sign(approximations::sin_reduced(approximations::reduce_by_half_pi(x)), x);
+  }
 #endif
 }
 template <std::floating_point T>
@@ -231,10 +236,12 @@ template <std::floating_point T>
 #if PLEAT_DEVICE_CODE
   return std::cos(x);
 #else
-  if constexpr (std::same_as<T, Wide>)
-    return std::cos(x);
-  else
+  if constexpr (std::same_as<T, Wide>) {
+    const auto a = static_cast<double>(x);
+    return approximations::sin_reduced(approximations::reduce_any(a), approximations::Bits<double>{1});
+  } else {
     return approximations::sin_reduced(approximations::reduce_by_half_pi(x), approximations::Bits<T>{1});
+  }
 #endif
 }
 template <std::floating_point T>
@@ -242,10 +249,12 @@ template <std::floating_point T>
 #if PLEAT_DEVICE_CODE
   return std::tan(x);
 #else
-  if constexpr (std::same_as<T, Wide>)
-    return std::tan(x);
-  else
+  if constexpr (std::same_as<T, Wide>) {
+    const auto a = static_cast<double>(x);
+    return approximations::times_sign(approximations::tan_reduced(approximations::reduce_any(a)), a);
+  } else {
     return approximations::times_sign(approximations::tan_reduced(approximations::reduce_by_half_pi(x)), x);
+  }
 #endif
 }
 

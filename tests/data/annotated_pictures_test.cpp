@@ -104,7 +104,7 @@ TEST_CASE("pictures with masks of their names", "[data]") {
                     Contains("b.ppm.png' has 8 x 5 pixels, but its picture"));
   write(pictures / "b.jpg", ramp(6, 8));
   CHECK_THROWS_WITH(SegmentationFolder(pictures, masks),
-                    Contains("masks/b.png' there must be one picture") && Contains("but there are 2"));
+                    Contains("b.png' there must be one picture") && Contains("but there are 2"));
   std::filesystem::create_directory(directory / "empty");
   CHECK_THROWS_WITH(SegmentationFolder(pictures, directory / "empty"), Contains("holds no mask (.png)"));
 }

@@ -152,7 +152,7 @@ struct Page {
   void add(const fs::path& header, const std::vector<Declaration>& list, const Columns& columns) {
     std::vector<std::pair<std::string, std::string>> rows;  // names, and the columns
     std::set<std::string> seen;
-    const std::string path = fs::relative(header, source_root()).string();
+    const std::string path = fs::relative(header, source_root()).generic_string();
     for (const Declaration& d : list) {
       if (!seen.insert(d.name).second) continue;
       ++names;
