@@ -4,7 +4,7 @@
 
 #include "pleat/ops/elementwise/vector_trigonometry.h"
 
-/// Angles of any size, exactly. C libraries differ here: that of mingw-w64 knows 66 bits of pi, so that its
+/// Angles of any size. C libraries differ here: that of mingw-w64 knows 66 bits of pi, so that its
 /// sin(1e16) has four right digits.
 
 namespace pleat::ops::vmath::approximations {

@@ -14,7 +14,7 @@
 namespace pleat::ops {
 
 /// A functor that holds only where its `is_near` of the inputs is true, as sin; elsewhere its formula is
-/// computed by the C library.
+/// computed in vmath::Wide.
 template <class F, class... In>
 concept HoldsNear = requires(const F f, In... in) {
   f.is_near(in...);

@@ -18,8 +18,8 @@
 
 namespace pleat::ops::vmath {
 
-/// What is computed by the C library: elements for which the functions below do not hold, as sin of large
-/// ones (ops/elementwise/map_arrays.h).
+/// The type in which elements are computed for which the functions below do not hold, one by one: remainders
+/// of large ones by the C library, sin of them by far_angle.cpp (ops/elementwise/map_arrays.h).
 using Wide = long double;
 
 namespace approximations {
