@@ -146,8 +146,14 @@ template <std::floating_point T>
   return (left < size * 0x1p28f) & (size < std::numeric_limits<float>::infinity());
 }
 [[gnu::always_inline]] PLEAT_HOST_DEVICE inline bool remainder_is_near(double a, double b) {
+  // Without an instruction, fma is the C library's: that of mingw-w64 rounds the product to 64 bits.
+#if defined(__FMA__) || defined(__aarch64__)
+  constexpr double quotients = 0x1p50;
+#else
+  constexpr double quotients = 0x1p10;
+#endif
   const double left = std::abs(a), size = std::abs(b);
-  return (left < size * 0x1p50) & (size < std::numeric_limits<double>::infinity());
+  return (left < size * quotients) & (size < std::numeric_limits<double>::infinity());
 }
 
 /// a - b trunc(a / b), exactly.

@@ -51,10 +51,10 @@ TEST_CASE("a file of ONNX computes the rows of the table", "[op_cases][onnx][cpu
       if (std::any_of(y.begin(), y.end(), [](const Tensor& each) { return each.dtype() == bfloat16; }))
         continue;
       std::string file_name = c.title();
-      // Of what titles have Windows takes no ':' and '>' in names, nobody '/'.
+      // Of what titles have Windows takes no ':' and '>' in names, nor '.' at their end, nobody '/'.
       std::replace_if(
           file_name.begin(), file_name.end(),
-          [](char letter) { return letter == '/' || letter == ':' || letter == '>'; }, '_');
+          [](char letter) { return letter == '/' || letter == ':' || letter == '>' || letter == '.'; }, '_');
       const auto function = [&](const Tensors& in) { return c.run(in); };
       all.add_file(std::to_string(++rows) + ' ' + file_name,
                    [&](const auto& file) { onnx::export_onnx(file, x, function, {.batch_dims = {}}); },
