@@ -289,7 +289,7 @@ template <class T>
 GatherTasks<T> lane_tasks(const Gather& gather, const GatherWeights<T>& weights) {
   LanePlan<T> plan = result_plan<T>(gather);
   if (weights.shared != nullptr) plan.pieces.keep_lists(plan.depth * plan.step);
-  const auto packed = pack_lanes(gather, weights);
+  const auto packed = pack_lanes(gather, weights, gather.result_pitch());
   // In place, blocks of a pixel one after the other, as they lie in memory, as many as have weights for half
   // of the first-level cache. The last one belongs to the task of the block before, of which it computes a
   // part.

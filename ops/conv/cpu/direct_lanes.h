@@ -210,19 +210,20 @@ struct Tile {
 /// Of `count` pixels with the same taps, of `tap` elements each. A line is cut into tiles of about equal
 /// size.
 inline Tile next_tile(const int64_t* bases, std::size_t count, const std::vector<GatherRun>& runs,
-                      int64_t tap) {
+                      int64_t tap, std::size_t most = pixel_tile) {
   if (!runs.empty() && runs.front().length >= least_run * tap) {
     std::size_t line = 1;
     while (line < count && bases[line] - bases[line - 1] == tap) ++line;
-    const std::size_t tiles = (line + pixel_tile - 1) / pixel_tile;
+    const std::size_t tiles = (line + most - 1) / most;
     if (line >= least_slide) return {(line + tiles - 1) / tiles, true};
   }
-  return {std::min<std::size_t>(pixel_tile, count), false};
+  return {std::min(most, count), false};
 }
 
-/// Weights as [taps in the gather's order][channel of a group's source][result channels].
+/// Weights as [taps in the gather's order][channel of a group's source][result channels], of so many result
+/// channels after those of the ones before.
 template <class T>
-std::shared_ptr<std::byte> pack_lanes(const Gather& gather, const GatherWeights<T>& weights) {
+std::shared_ptr<std::byte> pack_lanes(const Gather& gather, const GatherWeights<T>& weights, int64_t width) {
   const int64_t elements = gather.depth() * gather.result_pitch();
   const auto taps = static_cast<int64_t>(weights.taps.size());
   return weights.packed(elements, [&](T* all) {
@@ -234,15 +235,18 @@ std::shared_ptr<std::byte> pack_lanes(const Gather& gather, const GatherWeights<
             for (int64_t c = 0; c < gather.source_channels; ++c) {
               const T* from = weights.data + weights.taps[static_cast<std::size_t>(tap)] * weights.tap +
                               c * weights.source;
-              T* to = all + (tap * gather.source_channels + c) * gather.result_pitch();
-              if (gather.result_channels == 1) {
+              T* const row = all + (tap * gather.source_channels + c) * width;
+              if (gather.result_channels == 1 && width == gather.result_pitch()) {
                 PLEAT_INDEPENDENT_ITERATIONS
-                for (int64_t g = begin; g < end; ++g) to[g] = from[g * weights.group];
+                for (int64_t g = begin; g < end; ++g) row[g] = from[g * weights.group];
                 continue;
               }
-              for (int64_t g = begin; g < end; ++g)
+              for (int64_t g = begin; g < end; ++g) {
+                const int64_t first = g * gather.result_channels;
+                T* const to = row + first / width * width * gather.depth() + first % width;
                 for (int64_t k = 0; k < gather.result_channels; ++k)
-                  to[g * gather.result_channels + k] = from[g * weights.group + k * weights.result];
+                  to[k] = from[g * weights.group + k * weights.result];
+              }
             }
         });
   });
