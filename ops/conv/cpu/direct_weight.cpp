@@ -227,10 +227,12 @@ class WeightTask {
 
   void sum_along_windows(const TileRow& row, bool accumulate) {
     const int64_t leading = plan_.leading(p_);
-    for (int64_t c = 0; c < row.length; c += tile_width<T>) {
-      const int64_t width = std::min(tile_width<T>, row.length - c);
-      const auto& kernels =
-          width > lanes<T> ? sum_outer_of<T, Along::windows, 2> : sum_outer_of<T, Along::windows, 1>;
+    for (int64_t c = 0, width = 0; c < row.length; c += width) {
+      const int64_t vectors = window_vectors<T>(row.length - c);
+      width = std::min(vectors * lanes<T>, row.length - c);
+      const auto& kernels = vectors > 2    ? sum_outer_of<T, Along::windows, most_vectors>
+                            : vectors == 2 ? sum_outer_of<T, Along::windows, 2>
+                                           : sum_outer_of<T, Along::windows, 1>;
       T* sums = sums_of(row) + first_filter_ * leading + row.column + c;
       const T* dy = gradients_.data + row.group * gradients_.group;
       for (int64_t k = 0; k < filters_; k += most_rows, dy += gradients_.between) {

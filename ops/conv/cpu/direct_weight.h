@@ -41,6 +41,14 @@ enum class Along : unsigned char { windows, filters };
 
 template <class T>
 inline constexpr int64_t tile_width = 2 * lanes<T>;
+/// Of `rest` elements of a window the vectors of the next tile: the last 3 at once, where registers hold their
+/// sums.
+inline constexpr int most_vectors = simd::registers == 32 ? 3 : 2;
+template <class T>
+int64_t window_vectors(int64_t rest) {
+  const int64_t vectors = ceil_div(rest, lanes<T>);
+  return vectors <= most_vectors ? vectors : 2;
+}
 /// Filters of dy that lie side by side in a panel.
 template <class T, Along along>
 inline constexpr int64_t filter_block = along == Along::windows ? most_rows : tile_width<T>;
