@@ -112,13 +112,11 @@ int64_t direct_weight_workspace(const ConvProblem& p);
 
 /// Its part for groups of few channels. `gather` is the forward pass's.
 template <class T>
+bool lanes_suit_weight(const Gather& gather);
+template <class T>
 void lanes_weight_gradient(const Gather& gather, const T* dy, const T* x, T* dw);
 template <class T>
 int64_t lanes_weight_workspace(const Gather& gather);
-inline bool lanes_suit_weight(const Gather& gather) {
-  return gather.groups > 1 &&
-         (gather.source_channels == 1 || gather.source_channels * gather.result_channels <= 16);
-}
 
 /// dw [channels, depth] from chunks of sums [depth, leading], `chunk_size` elements apart, added in their
 /// order.

@@ -4,7 +4,9 @@
 #include "pleat/ops/conv/cpu/direct_lanes.h"
 
 /// The gradient of the weight lane by lane: a tile of taps stays in registers while it goes through the
-/// pixels of a piece, of which a product loads one vector of the source.
+/// pixels of a piece, of which a product loads one vector of the source. Of groups of 2, 4 or 8 channels,
+/// which some make a vector, the lanes of the source are multiplied with each channel of their group in dy:
+/// a shuffle brings it to all of them, and a tap has a sum for each.
 
 namespace pleat::ops {
 namespace {
@@ -12,8 +14,12 @@ namespace {
 using namespace direct_lanes;
 using simd::for_constants;
 
-/// Taps whose sums a tile of the gradient of the weight has: with so many vectors of each, most registers.
-constexpr int64_t tap_tile(int vectors) { return vectors == 3 ? 9 : 10; }
+/// Taps whose sums a tile of the gradient of the weight has: with so many vectors of each, or a sum for each
+/// channel of a group, most registers.
+constexpr int64_t tap_tile(int vectors, int group) {
+  if (group > 1) return (simd::registers - 3) / (group + 1);
+  return vectors == 3 ? 9 : 10;
+}
 /// The same for the gradient of the weight, and how many blocks of channels it takes one after the other, so
 /// that what lies side by side is read at about the same time.
 constexpr int64_t sum_pixels = 512;
@@ -29,18 +35,17 @@ struct TapSums {
   const int64_t* rows;
   int64_t channels;  ///< of dy
   std::size_t pixels;
-  T* sums;              ///< [taps][channels]
-  const int64_t* taps;  ///< rows of `sums`
+  T* sums;              ///< [taps][channel of a group][channels]
+  const int64_t* taps;  ///< in `sums`
   int64_t done;         ///< lanes that the block before has
   bool read_on;         ///< whether the block behind is the next to be read
 };
 
-template <class T, int bytes, int vectors, int taps>
+template <class T, int bytes, int vectors, int group, int taps>
 void sum_taps(const TapSums<T>& in) {
   using V = Vector<T, bytes>;
   constexpr int64_t width = bytes / static_cast<int64_t>(sizeof(T));
-  V total[taps][vectors];
-  for_constants<taps>([&](auto t) { for_constants<vectors>([&](auto v) { total[t][v] = V{}; }); });
+  V total[taps * group][vectors] = {};
   for (std::size_t p = 0; p < in.pixels; ++p) {
     const T* x = in.x + in.bases[p];
     const T* dy = in.dy + in.rows[p] * in.channels;
@@ -51,14 +56,24 @@ void sum_taps(const TapSums<T>& in) {
       });
     V gradient[vectors];
     for_constants<vectors>([&](auto v) { gradient[v] = simd::load<bytes>(dy + v * width); });
-    for_constants<taps>([&](auto t) {
-      const T* element = x + in.offsets[t];
-      for_constants<vectors>(
-          [&](auto v) { total[t][v] += simd::load<bytes>(element + v * width) * gradient[v]; });
-    });
+    if constexpr (group > 1) {
+      V source[taps];
+      for_constants<taps>([&](auto t) { source[t] = simd::load<bytes>(x + in.offsets[t]); });
+      for_constants<group>([&](auto k) {
+        V of_channel;
+        spread_channel<T, group, k>(gradient[0], of_channel);
+        for_constants<taps>([&](auto t) { total[t * group + k][0] += source[t] * of_channel; });
+      });
+    } else {
+      for_constants<taps>([&](auto t) {
+        const T* element = x + in.offsets[t];
+        for_constants<vectors>(
+            [&](auto v) { total[t][v] += simd::load<bytes>(element + v * width) * gradient[v]; });
+      });
+    }
   }
-  for_constants<taps>([&](auto t) {
-    T* sum = in.sums + in.taps[t] * in.channels;
+  for_constants<taps * group>([&](auto t) {
+    T* sum = in.sums + (in.taps[t / group] * group + t % group) * in.channels;
     if (in.done <= 0) {  // it is never below; of == 0 g++ 12 says that the loop below leaves `part`
       for_constants<vectors>([&](auto v) {
         T* const at = sum + v * width;
@@ -72,54 +87,73 @@ void sum_taps(const TapSums<T>& in) {
   });
 }
 
-/// sum_taps for 1 ... tap_tile(vectors) taps.
-template <class T, int bytes, int vectors>
+/// sum_taps for 1 ... tap_tile(vectors, group) taps.
+template <class T, int bytes, int vectors, int group>
 constexpr auto sum_taps_of = []<int... i>(std::integer_sequence<int, i...>) {
-  return std::array{&sum_taps<T, bytes, vectors, i + 1>...};
+  return std::array{&sum_taps<T, bytes, vectors, group, i + 1>...};
 }
-(std::make_integer_sequence<int, tap_tile(vectors)>());
+(std::make_integer_sequence<int, tap_tile(vectors, group)>());
 
 /// Adds a piece's products to the sums of a block.
-template <class T, int bytes, int vectors>
+template <class T, int bytes, int vectors, int group>
 void add_products(const LanePlan<T>& plan, const GatherPixels& pixels, TapSums<T> in) {
   std::vector<int64_t> offsets, taps;
   std::size_t p = 0;
-  for (const GatherPixels::Group& group : pixels.groups) {
+  for (const GatherPixels::Group& same_taps : pixels.groups) {
     offsets.clear();
     taps.clear();
-    for (const GatherRun& run : group.runs)
+    for (const GatherRun& run : same_taps.runs)
       for (int64_t i = 0; i * plan.step < run.length; ++i) {
         offsets.push_back(run.offset + i * plan.step);
         taps.push_back(run.tap * plan.depth + i);
       }
-    TapSums<T> of_group = in;
-    of_group.bases += p;
-    of_group.rows += p;
-    of_group.pixels = group.end - p;
-    p = group.end;
+    TapSums<T> of_pixels = in;
+    of_pixels.bases += p;
+    of_pixels.rows += p;
+    of_pixels.pixels = same_taps.end - p;
+    p = same_taps.end;
     const auto count = static_cast<int64_t>(taps.size());
-    const int64_t tiles = ceil_div(count, tap_tile(vectors));
+    const int64_t tiles = ceil_div(count, tap_tile(vectors, group));
     for (int64_t tile = 0; tile < tiles; ++tile) {
       const int64_t first = count * tile / tiles;
-      of_group.read_on = in.read_on && tile == 0;
-      of_group.offsets = offsets.data() + first;
-      of_group.taps = taps.data() + first;
+      of_pixels.read_on = in.read_on && tile == 0;
+      of_pixels.offsets = offsets.data() + first;
+      of_pixels.taps = taps.data() + first;
       const int64_t of_tile = count * (tile + 1) / tiles - first;
-      sum_taps_of<T, bytes, vectors>[static_cast<std::size_t>(of_tile - 1)](of_group);
+      sum_taps_of<T, bytes, vectors, group>[static_cast<std::size_t>(of_tile - 1)](of_pixels);
     }
   }
 }
 
-/// The gradient of the weight: blocks of channels, and chunks of pieces where these are few tasks.
+/// The channels of groups that a vector holds some of; 1 where it has those of so many groups.
+template <class T>
+int64_t channels_in_vector(const Gather& gather) {
+  const int64_t group = gather.source_channels;
+  const bool suits = (group == 2 || group == 4 || group == 8) && group < lanes<T> &&
+                     group == gather.result_channels && gather.result_pitch() % lanes<T> == 0;
+  return suits ? group : 1;
+}
+
+/// Where a vector holds groups, each channel is a lane.
+Gather by_channels(Gather gather, int64_t group) {
+  gather.groups *= group;
+  gather.source_channels /= group;
+  gather.result_channels /= group;
+  return gather;
+}
+
+/// Blocks of channels, and chunks of pieces where these are few tasks.
 template <class T>
 struct LaneSums {
+  int64_t group;  ///< channels of a group, of which a vector holds some; else 1
   LanePlan<T> plan;
   int64_t together;  ///< blocks of a task, side by side in memory
   int64_t chunks;
   int64_t size;  ///< of one chunk's sums
 
   explicit LaneSums(const Gather& gather)
-      : plan(gather, sum_pixels, true),
+      : group(channels_in_vector<T>(gather)),
+        plan(by_channels(gather, group), sum_pixels, group == 1),
         together(std::clamp<int64_t>(plan.blocks() * plan.pieces.count() / tasks_wanted, 1, most_together)),
         chunks(std::min(plan.pieces.count(), ceil_div(tasks_wanted, tasks()))),
         size(gather.depth() * plan.channels) {}
@@ -127,7 +161,49 @@ struct LaneSums {
   int64_t tasks() const { return ceil_div(plan.blocks(), together); }
 };
 
+/// Adds the products of pixels to the sums of block i.
+template <class T>
+void add_block(const LaneSums<T>& all, int64_t i, const GatherPixels& pixels, TapSums<T> in) {
+  const LanePlan<T>& plan = all.plan;
+  if (all.group == 1)
+    return by_vectors(
+        plan, i, [&](auto bytes, auto vectors) { add_products<T, bytes, vectors, 1>(plan, pixels, in); });
+  constexpr int whole = simd::register_bytes, most = lanes<T> / 2;
+  const auto add = all.group == 2   ? add_products<T, whole, 1, 2>
+                   : all.group == 4 ? add_products<T, whole, 1, std::min(4, most)>
+                                    : add_products<T, whole, 1, std::min(8, most)>;
+  for (int64_t v = 0; v < plan.vectors(i); ++v) {
+    add(plan, pixels, in);
+    in.x += lanes<T>;
+    in.dy += lanes<T>;
+    in.sums += lanes<T>;
+  }
+}
+
+/// dw [groups, group, taps, group] from chunks of sums [taps, group, groups, group].
+template <class T>
+void sum_groups(const LaneSums<T>& all, const T* sums, int64_t taps, T* dw) {
+  const int64_t group = all.group, channels = all.plan.channels;
+  parallel_for(0, channels, ceil_div(8192, all.chunks * taps * group), [&](int64_t begin, int64_t end) {
+    for (int64_t k = begin; k < end; ++k)
+      for (int64_t tap = 0; tap < taps; ++tap)
+        for (int64_t c = 0; c < group; ++c) {
+          const T* from = sums + (tap * group + k % group) * channels + k / group * group + c;
+          T total = *from;
+          for (int64_t chunk = 1; chunk < all.chunks; ++chunk) total += from[chunk * all.size];
+          dw[(k * taps + tap) * group + c] = total;
+        }
+  });
+}
+
 }  // namespace
+
+template <class T>
+bool lanes_suit_weight(const Gather& gather) {
+  return gather.groups > 1 &&
+         (gather.source_channels == 1 || gather.source_channels * gather.result_channels <= 16 ||
+          channels_in_vector<T>(gather) > 1);
+}
 
 template <class T>
 void lanes_weight_gradient(const Gather& gather, const T* dy, const T* x, T* dw) {
@@ -161,12 +237,14 @@ void lanes_weight_gradient(const Gather& gather, const T* dy, const T* x, T* dw)
         in.sums = sums_of_chunk + first;
         in.done = i * plan.block - first;
         in.read_on = i + 1 < end && plan.in_place;
-        by_vectors(plan, i,
-                   [&](auto bytes, auto vectors) { add_products<T, bytes, vectors>(plan, pixels, in); });
+        add_block(all, i, pixels, in);
       }
     }
   });
-  sum_transposed(sums, all.chunks, all.size, gather.depth(), plan.channels, plan.channels, dw);
+  if (all.group > 1)
+    sum_groups(all, sums, gather.taps(), dw);
+  else
+    sum_transposed(sums, all.chunks, all.size, gather.depth(), plan.channels, plan.channels, dw);
 }
 
 template <class T>
@@ -176,6 +254,8 @@ int64_t lanes_weight_workspace(const Gather& gather) {
          static_cast<int64_t>(sizeof(T));
 }
 
+template bool lanes_suit_weight<float>(const Gather&);
+template bool lanes_suit_weight<double>(const Gather&);
 template void lanes_weight_gradient(const Gather&, const float*, const float*, float*);
 template void lanes_weight_gradient(const Gather&, const double*, const double*, double*);
 template int64_t lanes_weight_workspace<float>(const Gather&);
