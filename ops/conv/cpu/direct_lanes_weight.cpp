@@ -1,4 +1,6 @@
 #include <algorithm>
+#include <span>
+#include <vector>
 
 #include "pleat/ops/conv/cpu/direct.h"
 #include "pleat/ops/conv/cpu/direct_lanes.h"
@@ -38,7 +40,9 @@ struct TapSums {
   T* sums;              ///< [taps][channel of a group][channels]
   const int64_t* taps;  ///< in `sums`
   int64_t done;         ///< lanes that the block before has
-  bool read_on;         ///< whether the block behind is the next to be read
+  // Of the block behind, if it is the next to be read: its dy, and offsets of taps that read all of its x.
+  bool fetches_dy;
+  std::span<const int64_t> fetched;
 };
 
 template <class T, int bytes, int vectors, int group, int taps>
@@ -49,11 +53,14 @@ void sum_taps(const TapSums<T>& in) {
   for (std::size_t p = 0; p < in.pixels; ++p) {
     const T* x = in.x + in.bases[p];
     const T* dy = in.dy + in.rows[p] * in.channels;
-    if (in.read_on)
+    // To the second-level cache. Depthwise, where a tap has few products, more than one would not pay.
+    if (in.fetches_dy)
       for_constants<vectors>([&](auto v) {
-        __builtin_prefetch(dy + (vectors + v) * width, 0, 2);  // to the second-level cache
-        __builtin_prefetch(x + in.offsets[0] + (vectors + v) * width, 0, 2);
+        __builtin_prefetch(dy + (vectors + v) * width, 0, 2);
+        if (group == 1) __builtin_prefetch(x + in.offsets[0] + (vectors + v) * width, 0, 2);
       });
+    if constexpr (group > 1)
+      for (const int64_t offset : in.fetched) __builtin_prefetch(x + offset + width, 0, 2);
     V gradient[vectors];
     for_constants<vectors>([&](auto v) { gradient[v] = simd::load<bytes>(dy + v * width); });
     if constexpr (group > 1) {
@@ -94,10 +101,25 @@ constexpr auto sum_taps_of = []<int... i>(std::integer_sequence<int, i...>) {
 }
 (std::make_integer_sequence<int, tap_tile(vectors, group)>());
 
-/// Adds a piece's products to the sums of a block.
+/// Of each tap, whether what it reads is fetched ahead: those whose elements no tap before has read, as many
+/// in a dimension as its source steps.
+std::vector<bool> taps_to_fetch(const Gather& gather) {
+  std::vector<bool> fetched;
+  const auto is_first = [&](std::size_t d, std::size_t tap) {
+    return static_cast<int64_t>(tap) < gather.dims[d].source_step;
+  };
+  for (std::size_t t = 0; t < gather.dims[0].taps.size(); ++t)
+    for (std::size_t r = 0; r < gather.dims[1].taps.size(); ++r)
+      for (std::size_t s = 0; s < gather.dims[2].taps.size(); ++s)
+        fetched.push_back(is_first(0, t) && is_first(1, r) && is_first(2, s));
+  return fetched;
+}
+
+/// Adds a piece's products to the sums of a block; `fetched` by tap, if there is another block behind.
 template <class T, int bytes, int vectors, int group>
-void add_products(const LanePlan<T>& plan, const GatherPixels& pixels, TapSums<T> in) {
-  std::vector<int64_t> offsets, taps;
+void add_products(const LanePlan<T>& plan, const GatherPixels& pixels, const std::vector<bool>& fetched,
+                  TapSums<T> in) {
+  std::vector<int64_t> offsets, taps, ahead;
   std::size_t p = 0;
   for (const GatherPixels::Group& same_taps : pixels.groups) {
     offsets.clear();
@@ -116,10 +138,15 @@ void add_products(const LanePlan<T>& plan, const GatherPixels& pixels, TapSums<T
     const int64_t tiles = ceil_div(count, tap_tile(vectors, group));
     for (int64_t tile = 0; tile < tiles; ++tile) {
       const int64_t first = count * tile / tiles;
-      of_pixels.read_on = in.read_on && tile == 0;
+      const int64_t of_tile = count * (tile + 1) / tiles - first;
       of_pixels.offsets = offsets.data() + first;
       of_pixels.taps = taps.data() + first;
-      const int64_t of_tile = count * (tile + 1) / tiles - first;
+      of_pixels.fetches_dy = in.fetches_dy && tile == 0;
+      ahead.clear();
+      for (int64_t i = first; in.fetches_dy && i < first + of_tile; ++i)
+        if (const auto at = static_cast<std::size_t>(i); fetched[static_cast<std::size_t>(taps[at])])
+          ahead.push_back(offsets[at]);
+      of_pixels.fetched = ahead;
       sum_taps_of<T, bytes, vectors, group>[static_cast<std::size_t>(of_tile - 1)](of_pixels);
     }
   }
@@ -149,14 +176,16 @@ struct LaneSums {
   LanePlan<T> plan;
   int64_t together;  ///< blocks of a task, side by side in memory
   int64_t chunks;
-  int64_t size;  ///< of one chunk's sums
+  int64_t size;               ///< of one chunk's sums
+  std::vector<bool> fetched;  ///< taps_to_fetch
 
   explicit LaneSums(const Gather& gather)
       : group(channels_in_vector<T>(gather)),
         plan(by_channels(gather, group), sum_pixels, group == 1),
         together(std::clamp<int64_t>(plan.blocks() * plan.pieces.count() / tasks_wanted, 1, most_together)),
         chunks(std::min(plan.pieces.count(), ceil_div(tasks_wanted, tasks()))),
-        size(gather.depth() * plan.channels) {}
+        size(gather.depth() * plan.channels),
+        fetched(taps_to_fetch(gather)) {}
   /// Of a chunk.
   int64_t tasks() const { return ceil_div(plan.blocks(), together); }
 };
@@ -166,14 +195,15 @@ template <class T>
 void add_block(const LaneSums<T>& all, int64_t i, const GatherPixels& pixels, TapSums<T> in) {
   const LanePlan<T>& plan = all.plan;
   if (all.group == 1)
-    return by_vectors(
-        plan, i, [&](auto bytes, auto vectors) { add_products<T, bytes, vectors, 1>(plan, pixels, in); });
+    return by_vectors(plan, i, [&](auto bytes, auto vectors) {
+      add_products<T, bytes, vectors, 1>(plan, pixels, all.fetched, in);
+    });
   constexpr int whole = simd::register_bytes, most = lanes<T> / 2;
   const auto add = all.group == 2   ? add_products<T, whole, 1, 2>
                    : all.group == 4 ? add_products<T, whole, 1, std::min(4, most)>
                                     : add_products<T, whole, 1, std::min(8, most)>;
   for (int64_t v = 0; v < plan.vectors(i); ++v) {
-    add(plan, pixels, in);
+    add(plan, pixels, all.fetched, in);
     in.x += lanes<T>;
     in.dy += lanes<T>;
     in.sums += lanes<T>;
@@ -236,7 +266,7 @@ void lanes_weight_gradient(const Gather& gather, const T* dy, const T* x, T* dw)
         in.channels = plan.channels;
         in.sums = sums_of_chunk + first;
         in.done = i * plan.block - first;
-        in.read_on = i + 1 < end && plan.in_place;
+        in.fetches_dy = i + 1 < end && plan.in_place;
         add_block(all, i, pixels, in);
       }
     }
