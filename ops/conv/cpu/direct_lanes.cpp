@@ -41,16 +41,42 @@ struct LaneOperands {
   int64_t channels;  ///< of the result
 };
 
+/// What stride leaves to fetch beside the last tap: of a pixel, `distance` behind, the last taps of the last
+/// runs, as many as the source steps.
+struct StridedAhead {
+  int64_t distance;
+  std::size_t runs;  ///< 0: nothing
+  int64_t taps;
+};
+
+/// Of the tile behind the one from pixel p on, where the source is large. (From a cache it costs more than it
+/// saves.)
+template <class T>
+StridedAhead strided_ahead(const Gather& gather, const GatherPixels& pixels, std::size_t p) {
+  const int64_t source = gather.batch * gather.source[0] * gather.source[1] * gather.source[2];
+  const int64_t lines = gather.dims[1].source_step, taps = gather.dims[2].source_step;
+  if (lines * taps == 1 || p + pixel_tile >= pixels.bases.size() ||
+      !is_streamed(source * gather.source_pitch() * static_cast<int64_t>(sizeof(T))))
+    return {};
+  return {pixels.bases[p + pixel_tile] - pixels.bases[p], static_cast<std::size_t>(lines), taps};
+}
+
 /// y[row] = start + the sum over taps for some pixels and one or two vectors.
 template <class T, int bytes, int vectors, int pixel_count>
 void sum_lanes(const LaneOperands<T>& in, const int64_t* bases, const std::vector<GatherRun>& runs,
-               const TileAhead& ahead, const T* start, T* y, const int64_t* rows) {
+               const TileAhead& ahead, const StridedAhead& strided, const T* start, T* y,
+               const int64_t* rows) {
   using V = Vector<T, bytes>;
   constexpr int64_t width = bytes / static_cast<int64_t>(sizeof(T));
   V total[pixel_count][vectors];
   const T* pixels[pixel_count];
   for_constants<pixel_count>([&](auto i) {
     pixels[i] = in.source + bases[i];
+    for (std::size_t r = runs.size() - std::min(strided.runs, runs.size()); r < runs.size(); ++r)
+      for (int64_t tap = 1; tap <= strided.taps; ++tap) {
+        const T* const at = pixels[i] + strided.distance + runs[r].offset + runs[r].length - tap * in.step;
+        for (int v = 0; v < vectors; ++v) __builtin_prefetch(at + v * width, 0, 2);
+      }
     for_constants<vectors>([&](auto v) {
       total[i][v] = simd::load<bytes>(start + v * width);
       __builtin_prefetch(pixels[i] + ahead.source + v * width, 0, 2);
@@ -231,6 +257,7 @@ void sum_blocks(const Gather& gather, const LanePlan<T>& plan, int64_t begin, in
         tile = next_tile(bases, group.end - p, group.runs, plan.step);
       TileAhead ahead = what_is_ahead(pixels, p, group.runs, plan.step);
       if (to.staged) ahead.rows = 0;
+      const StridedAhead strided = strided_ahead<T>(gather, pixels, p);
       for (int64_t i = begin; i < end; ++i) {
         const int64_t first = plan.first(i);
         LaneOperands<T> of_block = in;
@@ -244,7 +271,7 @@ void sum_blocks(const Gather& gather, const LanePlan<T>& plan, int64_t begin, in
           continue;
         }
         by_vectors(plan, i, [&](auto bytes, auto vectors) {
-          sum_lanes_of<T, bytes, vectors>[tile.pixels - 1](of_block, bases, group.runs, ahead, start,
+          sum_lanes_of<T, bytes, vectors>[tile.pixels - 1](of_block, bases, group.runs, ahead, strided, start,
                                                            to.first + first, rows);
         });
       }
