@@ -303,10 +303,14 @@ GatherTasks<T> panel_tasks(const Gather& gather, const GatherWeights<T>& weights
   const Panels<T> panels(gather.result_channels);
   const int64_t in_task = weights.shared == nullptr ? packed_in_task(gather, pieces, blocks, panels) : 0;
   const auto packed = in_task > 0 ? nullptr : pack_panels(gather, weights, blocks);
-  // Some panels a task: two at least where one is little work beside filling the buffer.
+  // Some panels a task: two at least where one is little work beside filling the buffer, which each task does
+  // for itself, so that few threads have few tasks. The bits do not depend on it. Those that are kept may be
+  // run by other numbers of threads.
   const int64_t all_panels = gather.groups * panels.count();
   const int64_t least = blocks.in_place || gather.taps() > 1 ? 1 : 2;
-  const int64_t parts = std::min(ceil_div(all_panels, least), ceil_div(tasks_wanted, pieces.count()));
+  const int64_t wanted =
+      weights.shared == nullptr ? std::min(tasks_wanted, int64_t{4} * num_threads()) : tasks_wanted;
+  const int64_t parts = std::min(ceil_div(all_panels, least), ceil_div(wanted, pieces.count()));
   const auto run = [=](int64_t task, const GatherOperands<T>& operands) {
     const auto memory = scratch<T>(blocks.in_place ? 0 : pieces.buffer_elements());
     const auto own = scratch<T>(in_task);
