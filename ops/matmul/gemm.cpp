@@ -1,6 +1,7 @@
 #include "pleat/ops/matmul/gemm.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <utility>
 
@@ -55,39 +56,63 @@ void multiply_vectors(const Gemm<T>& p) {
   *p.c = (p.accumulate ? *p.c : T(0)) + p.alpha * static_cast<T>(sum);
 }
 
-/// c = alpha times the sum of `k` rows of `n` neighbours with their weights (+ c): a row times a matrix,
-/// which is bound by reading it. The sums of some columns stay in the first-level cache.
-template <class T>
-void sum_weighted_rows(const Gemm<T>& p, int64_t n, const T* weights, int64_t weight_step, const T* rows,
-                       int64_t leading) {
-  constexpr int64_t block = 2048, at_once = 4;
-  alignas(64) T sums[block];
-  for (int64_t first = 0; first < n; first += block) {
-    const int64_t count = std::min(block, n - first);
-    std::fill_n(sums, count, T(0));
+/// Few result rows of `n` elements each, or, transposed, as few columns.
+struct FewRows {
+  int64_t rows, n;
+  int64_t weight_row, weight_step;  ///< from a result row's weights to the next one's, and along k
+  int64_t leading;                  ///< from a row that is read to the next
+  int64_t c_row, c_step;            ///< from a result row to the next, and along n
+};
+
+/// Sums of k rows of neighbours with their weights (+ c), for `count` result rows from one on: few rows times
+/// a matrix, which is bound by reading it. The sums of some columns stay in the first-level cache.
+template <class T, int count>
+void sum_weighted_rows(const Gemm<T>& p, const FewRows& of, const T* weights, const T* rows, T* c) {
+  constexpr int64_t block = 2048 / count, at_once = 4;
+  alignas(64) T sums[count][block];
+  for (int64_t first = 0; first < of.n; first += block) {
+    const int64_t columns = std::min(block, of.n - first);
+    for (T(&sum)[block] : sums) std::fill_n(sum, columns, T(0));
     int64_t k = 0;
     for (; k + at_once <= p.k; k += at_once) {
-      const T* const row = rows + k * leading + first;
-      const T* const w = weights + k * weight_step;
-      const T w0 = w[0], w1 = w[weight_step], w2 = w[2 * weight_step], w3 = w[3 * weight_step];
+      const T* const row = rows + k * of.leading + first;
+      T w[count][at_once];
+      for (int r = 0; r < count; ++r)
+        for (int64_t i = 0; i < at_once; ++i) w[r][i] = weights[r * of.weight_row + (k + i) * of.weight_step];
       PLEAT_INDEPENDENT_ITERATIONS
-      for (int64_t i = 0; i < count; ++i)
-        sums[i] +=
-            (w0 * row[i] + w1 * row[leading + i]) + (w2 * row[2 * leading + i] + w3 * row[3 * leading + i]);
+      for (int64_t i = 0; i < columns; ++i)
+        for (int r = 0; r < count; ++r)
+          sums[r][i] += (w[r][0] * row[i] + w[r][1] * row[of.leading + i]) +
+                        (w[r][2] * row[2 * of.leading + i] + w[r][3] * row[3 * of.leading + i]);
     }
-    for (; k < p.k; ++k) {
-      const T* const row = rows + k * leading + first;
-      const T w = weights[k * weight_step];
-      PLEAT_INDEPENDENT_ITERATIONS
-      for (int64_t i = 0; i < count; ++i) sums[i] += w * row[i];
+    for (int r = 0; r < count; ++r) {
+      for (int64_t rest = k; rest < p.k; ++rest) {
+        const T* const row = rows + rest * of.leading + first;
+        const T w = weights[r * of.weight_row + rest * of.weight_step];
+        PLEAT_INDEPENDENT_ITERATIONS
+        for (int64_t i = 0; i < columns; ++i) sums[r][i] += w * row[i];
+      }
+      T* const to = c + r * of.c_row + first * of.c_step;
+      if (p.accumulate)
+        for (int64_t i = 0; i < columns; ++i) to[i * of.c_step] += p.alpha * sums[r][i];
+      else
+        for (int64_t i = 0; i < columns; ++i) to[i * of.c_step] = p.alpha * sums[r][i];
     }
-    T* const c = p.c + first;
-    if (p.accumulate)
-      for (int64_t i = 0; i < count; ++i) c[i] += p.alpha * sums[i];
-    else
-      for (int64_t i = 0; i < count; ++i) c[i] = p.alpha * sums[i];
   }
 }
+
+/// The same by up to four result rows at a time.
+template <class T>
+void sum_few_rows(const Gemm<T>& p, const FewRows& of, const T* weights, const T* rows) {
+  static constexpr std::array sum = {sum_weighted_rows<T, 1>, sum_weighted_rows<T, 2>,
+                                     sum_weighted_rows<T, 3>, sum_weighted_rows<T, 4>};
+  constexpr auto most = static_cast<int64_t>(sum.size());
+  for (int64_t row = 0; row < of.rows; row += most)
+    sum[static_cast<std::size_t>(std::min(most, of.rows - row) - 1)](p, of, weights + row * of.weight_row,
+                                                                     rows, p.c + row * of.c_row);
+}
+/// Whether so many result rows of so many elements are few.
+constexpr bool are_few_rows(int64_t rows, int64_t n) { return rows == 1 || (rows <= 8 && n >= 64); }
 
 /// Some rows of op(A) and columns of op(B), both with neighbours along k: each product of two vectors is
 /// summed by itself, and its lanes in the end.
@@ -166,12 +191,14 @@ void multiply_one(const Gemm<T>& given) {
   const Gemm<T> p = started(given);
   if (p.m == 1 && p.n == 1 && (!p.transpose_a || p.lda == 1) && (p.transpose_b || p.ldb == 1))
     return multiply_vectors(p);
-  if (p.m == 1 && !p.transpose_b)
-    return sum_weighted_rows(p, p.n, p.a, p.transpose_a ? p.lda : 1, p.b, p.ldb);
+  if (!p.transpose_b && are_few_rows(p.m, p.n))
+    return sum_few_rows(p, {p.m, p.n, p.transpose_a ? 1 : p.lda, p.transpose_a ? p.lda : 1, p.ldb, p.ldc, 1},
+                        p.a, p.b);
+  if (p.transpose_a && are_few_rows(p.n, p.m))
+    return sum_few_rows(p, {p.n, p.m, p.transpose_b ? p.ldb : 1, p.transpose_b ? 1 : p.ldb, p.lda, 1, p.ldc},
+                        p.b, p.a);
   if (is_of_dots(p))
     return multiply_few_rows(p, std::make_integer_sequence<int, most_dot_rows - fewest_dot_rows + 1>());
-  if (p.n == 1 && p.ldc == 1 && p.transpose_a)
-    return sum_weighted_rows(p, p.m, p.b, p.transpose_b ? 1 : p.ldb, p.a, p.lda);
   constexpr int rows = Eigen::RowMajor;
   constexpr int columns = Eigen::ColMajor;
   if (p.transpose_a && p.transpose_b)

@@ -298,6 +298,57 @@ void multiply_transposed(const ConvProblem& p, const T* dy, const T* x, T* dw) {
   sum_partials(elements_of<Sum<T>>(partials), chunks, size, dw);
 }
 
+/// Whether a problem is computed on contiguous operands as they lie, as products with an image's planes: of
+/// few result channels, to which all other work is little beside a copy of the input.
+bool takes_planes(const ConvProblem& p) {
+  constexpr int64_t most_channels = 16;
+  return p.format == MemoryFormat::contiguous && is_pointwise(p) && p.groups == 1 && !is_half(p.dtype) &&
+         p.out_channels <= most_channels;
+}
+
+/// y [N, K, pixels] = w [K, C] x [N, C, pixels] + bias, or dx = transposed w times dy.
+template <class T>
+void multiply_planes(const ConvProblem& p, bool forward, const T* w, const T* from, const T* bias, T* to) {
+  const int64_t pixels = p.output_pixels();
+  const int64_t rows = forward ? p.out_channels : p.in_channels;
+  const int64_t depth = forward ? p.in_channels : p.out_channels;
+  if (bias != nullptr)
+    parallel_for(0, p.batch * rows, ceil_div(1 << 14, pixels), [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) std::fill_n(to + i * pixels, pixels, bias[i % rows]);
+    });
+  const Gemm<T> product{.m = rows,
+                        .n = pixels,
+                        .k = depth,
+                        .a = w,
+                        .lda = p.in_channels,
+                        .transpose_a = !forward,
+                        .b = from,
+                        .ldb = pixels,
+                        .c = to,
+                        .ldc = pixels,
+                        .accumulate = bias != nullptr};
+  batched_gemm(GemmBatch<T>{product, p.batch, 0, depth * pixels, rows * pixels});
+}
+
+/// dw [K, C] = the sum of dy [N, K, pixels] times transposed x [N, C, pixels].
+template <class T>
+void sum_planes(const ConvProblem& p, const T* dy, const T* x, T* dw) {
+  const int64_t pixels = p.output_pixels();
+  gemm(Gemm<T>{.m = p.out_channels,
+               .n = p.in_channels,
+               .k = pixels,
+               .a = dy,
+               .lda = pixels,
+               .b = x,
+               .ldb = pixels,
+               .transpose_b = true,
+               .c = dw,
+               .ldc = p.in_channels,
+               .terms = p.batch,
+               .a_term_step = p.out_channels * pixels,
+               .b_term_step = p.in_channels * pixels});
+}
+
 /// The time of a product of bfloat16 beside one of float32, measured.
 double bfloat16_products(ConvPass pass) { return pass == ConvPass::backward_weight ? 0.6 : 0.45; }
 
@@ -316,11 +367,15 @@ class UnfoldConv : public ConvImplementation {
   std::string unsupported(const ConvProblem& problem, ConvPass) const override {
     return problem.device.is_cpu() ? std::string() : std::string("it runs on the CPU");
   }
-  ConvLayout layout(const ConvProblem&) const override { return ConvLayout::nhwc; }
+  ConvLayout layout(const ConvProblem& problem) const override {
+    return takes_planes(problem) ? ConvLayout::nchw : ConvLayout::nhwc;
+  }
   bool takes(DType dtype) const override { return dtype == bfloat16 && multiplies_bfloat16(); }
   /// Its products are slower than those of `direct` by a third, and padding is multiplied, too. Those of
   /// bfloat16 take half the time, and beside them the unfolding counts.
   double cost(const ConvProblem& problem, ConvPass pass) const override {
+    // Less than that of any that copies the input before.
+    if (takes_planes(problem)) return static_cast<double>(problem.flops()) / 4;
     const ConvProblem p = simplify(problem, MemoryFormat::channels_last);
     const bool folds = pass == ConvPass::backward_input && !is_unit_stride(p);
     // An image is folded by one thread.
@@ -339,6 +394,7 @@ class UnfoldConv : public ConvImplementation {
   }
 
   int64_t workspace_bytes(const ConvProblem& p, ConvPass pass) const override {
+    if (takes_planes(p)) return 0;
     const int64_t sum = size_of(compute_dtype(p.dtype));
     const bool folds = pass == ConvPass::backward_input && !is_unit_stride(p);
     const int64_t element = folds ? sum : size_of(p.dtype);
@@ -357,8 +413,11 @@ class UnfoldConv : public ConvImplementation {
   void forward(const ConvProblem& p, const Tensor& x, const Tensor& w, const Tensor& bias,
                const Tensor& y) const override {
     by_operand_type(p, [&]<class T>(Type<T>) {
+      const T* const added = bias.defined() ? bias.data<T>() : nullptr;
+      if constexpr (!std::is_same_v<T, BFloat16>)
+        if (takes_planes(p)) return multiply_planes(p, true, w.data<T>(), x.data<T>(), added, y.data<T>());
       const WeightMatrix<T> weights{w.data<T>(), p.group_out() * p.depth(), p.depth(), true};
-      multiply_unfolded(p, x.data<T>(), weights, bias.defined() ? bias.data<T>() : nullptr, y.data<T>());
+      multiply_unfolded(p, x.data<T>(), weights, added, y.data<T>());
     });
   }
 
@@ -371,6 +430,9 @@ class UnfoldConv : public ConvImplementation {
   void backward_input(const ConvProblem& p, const Tensor& dy, const Tensor& w,
                       const Tensor& dx) const override {
     by_operand_type(p, [&]<class T>(Type<T>) {
+      if constexpr (!std::is_same_v<T, BFloat16>)
+        if (takes_planes(p))
+          return multiply_planes<T>(p, false, w.data<T>(), dy.data<T>(), nullptr, dx.data<T>());
       if (!is_unit_stride(p)) return fold_products(p, dy.data<T>(), w.data<T>(), dx.data<T>());
       const auto rotated = rotated_weights(p, w.data<T>());
       const WeightMatrix<T> weights{elements_of<T>(rotated), p.group_out() * p.depth(), p.group_in(), false};
@@ -380,8 +442,11 @@ class UnfoldConv : public ConvImplementation {
 
   void backward_weight(const ConvProblem& p, const Tensor& dy, const Tensor& x,
                        const Tensor& dw) const override {
-    by_operand_type(
-        p, [&]<class T>(Type<T>) { multiply_transposed(p, dy.data<T>(), x.data<T>(), dw.data<T>()); });
+    by_operand_type(p, [&]<class T>(Type<T>) {
+      if constexpr (!std::is_same_v<T, BFloat16>)
+        if (takes_planes(p)) return sum_planes(p, dy.data<T>(), x.data<T>(), dw.data<T>());
+      multiply_transposed(p, dy.data<T>(), x.data<T>(), dw.data<T>());
+    });
   }
 };
 
