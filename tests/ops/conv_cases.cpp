@@ -125,6 +125,9 @@ std::vector<ConvCase> special_cases() {
       {{2, 60, 5, 5}, {90, 20, 1, 1}, {.groups = 3}},
       {{2, 132, 7, 6}, {220, 12, 3, 3}, {.padding = 1, .groups = 11}},  // some groups at a time
       {{2, 160, 5, 6}, {160, 16, 5, 5}, {.padding = 2, .groups = 10}},
+      {{3, 32, 6, 31}, {32, 16, 3, 3}, {.padding = 1, .groups = 2}},  // a group is a vector
+      {{1, 64, 5, 40}, {64, 16, 3, 4}, {.stride = {2, 1}, .padding = 1, .groups = 4}},
+      {{2, 20, 17, 19}, {9, 20, 1, 1}, {}},  // contiguous: products of planes
       {{2, 99, 5, 6}, {6, 33, 3, 4}, {.stride = {1, 2}, .padding = 3, .groups = 3}},
       {{2, 33, 5, 5}, {20, 33, 3, 3}, {.padding = 8, .dilation = 8}},  // taps that are always outside
       {{9, 40, 7, 7}, {20, 40, 5, 5}, {.padding = 2}},                 // each tap has windows of its own
@@ -171,8 +174,8 @@ class Chooser {
 std::string ConvCase::name() const {
   std::string text = "input " + to_string(input) + " weight " + to_string(weight) + " stride " +
                      to_string({options.stride.begin(), options.stride.end()}) + " dilation " +
-                     to_string({options.dilation.begin(), options.dilation.end()}) + " groups " + std::to_string(options.groups) +
-                     " padding " + options.padding.mode();
+                     to_string({options.dilation.begin(), options.dilation.end()}) + " groups " +
+                     std::to_string(options.groups) + " padding " + options.padding.mode();
   for (const auto& [low, high] : options.padding.sides())
     text.append("{").append(std::to_string(low)).append(", ").append(std::to_string(high)).append("}");
   return text;
