@@ -1,9 +1,11 @@
 // How much accuracy bfloat16 and int8 cost: trains resnet20, a MobileNetV2 or a small vision transformer on
-// CIFAR-10's binary version, and tests it as it is and through an Inference in each (docs/inference.md).
+// CIFAR-10's binary version, in float32 or under Autocast in bfloat16, and tests it as it is and through an
+// Inference in each (docs/inference.md, docs/mixed_precision.md).
 //
-//   inference_accuracy FOLDER NETWORK EPOCHS
+//   inference_accuracy FOLDER NETWORK EPOCHS [SEED [bfloat16]]
 #include <cstdlib>
 #include <iostream>
+#include <string>
 
 #include <pleat/pleat.h>
 
@@ -15,8 +17,8 @@ using namespace pleat;
 
 namespace {
 
-void run(const std::string& folder, const std::string& name, int64_t epochs) {
-  manual_seed(1);
+void run(const std::string& folder, const std::string& name, int64_t epochs, uint64_t seed, bool autocast) {
+  manual_seed(seed);
   const auto train = data::read_cifar10(folder, true), test = data::read_cifar10(folder, false);
   nn::Sequential net =
       name == "vit" ? bench::vision_transformer(
@@ -33,7 +35,12 @@ void run(const std::string& folder, const std::string& name, int64_t epochs) {
   for (int64_t epoch = 0; epoch < epochs; ++epoch)
     for (const data::Batch& batch : loader) {
       optimizer.zero_grad();
-      cross_entropy(net(batch.inputs), batch.targets).backward();
+      Tensor loss;
+      {
+        const Autocast half(bfloat16, {.enabled = autocast});
+        loss = cross_entropy(net(batch.inputs), batch.targets);
+      }
+      loss.backward();
       optimizer.step();
       schedule.step();
     }
@@ -62,8 +69,8 @@ void run(const std::string& folder, const std::string& name, int64_t epochs) {
   const auto percent = [&](const Tensor& equal) {
     return 100.0 * sum(equal).item<double>() / static_cast<double>(equal.numel());
   };
-  std::cout << fmt::format("{}, {} epochs, {} images: {:.2f} % in float32", name, epochs, targets.numel(),
-                           percent(own == targets));
+  std::cout << fmt::format("{}, {} epochs{}, seed {}, {} images: {:.2f} % in float32", name, epochs,
+                           autocast ? " in bfloat16" : "", seed, targets.numel(), percent(own == targets));
   for (const auto& [type, found] : {std::pair{"bfloat16", half}, {"int8", int8}})
     std::cout << fmt::format(", {:.2f} % in {} ({:.2f} % the same)", percent(found == targets), type,
                              percent(found == own));
@@ -73,12 +80,13 @@ void run(const std::string& folder, const std::string& name, int64_t epochs) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (argc != 4) {
-    std::cerr << "usage: inference_accuracy FOLDER resnet20|mobilenet_v2|vit EPOCHS\n";
+  if (argc < 4 || argc > 6 || (argc == 6 && std::string(argv[5]) != "bfloat16")) {
+    std::cerr << "usage: inference_accuracy FOLDER resnet20|mobilenet_v2|vit EPOCHS [SEED [bfloat16]]\n";
     return exit_wrong_use;
   }
   try {
-    run(argv[1], argv[2], std::strtoll(argv[3], nullptr, 10));
+    run(argv[1], argv[2], std::strtoll(argv[3], nullptr, 10),
+        argc > 4 ? std::strtoull(argv[4], nullptr, 10) : 1, argc == 6);
   } catch (const Error& error) {
     std::cerr << "inference_accuracy: " << error.what() << '\n';
     return exit_failed;
