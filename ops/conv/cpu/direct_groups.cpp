@@ -7,10 +7,10 @@
 #include "pleat/ops/conv/cpu/direct_lanes.h"
 
 /// Convolution in groups of 2, 4, 8 or a vector's channels (ResNeXt), where a panel of one group would leave
-/// lanes idle or have few sums. Vectors lie along the channels of some groups, and the source is read where it
-/// lies: for each channel of a group, a shuffle gives every lane its group's element, which is multiplied with
-/// the weights of the lane. Of pixels side by side (stride 1) each shuffled vector serves all pixels of a tile
-/// that read it.
+/// lanes idle or have few sums. Vectors lie along the channels of some groups, and the source is read where
+/// it lies: for each channel of a group, a shuffle gives every lane its group's element, which is multiplied
+/// with the weights of the lane. Of pixels side by side (stride 1) each shuffled vector serves all pixels of
+/// a tile that read it.
 
 namespace pleat::ops {
 namespace {
@@ -103,7 +103,7 @@ void sum_groups(const GroupOperands<T>& in, const int64_t* bases, const std::vec
 
 /// Pixels of a tile. Without shuffles it takes the sums of more to keep the processor busy.
 template <class T, int group>
-constexpr int most_tile = group == lanes<T> && simd::registers == 32 ? 14 : pixel_tile;
+constexpr int most_tile = group == lanes<T>&& simd::registers == 32 ? 14 : pixel_tile;
 
 /// sum_groups for 1 ... most_tile pixels.
 template <class T, int group, bool slide>
@@ -148,8 +148,8 @@ bool groups_suit(const Gather& gather) {
   // Apart, pixels shuffle for every product, which panels of one group need not where they fill a vector.
   const bool slides = gather.dims[2].source_step == 1;
   return gather.groups > 1 && group == gather.result_channels &&
-         (group == 2 || group == 4 || group == 8 || group == lanes<T>) &&
-         (group < lanes<T> || (group == lanes<T> && slides)) &&
+         (group == 2 || group == 4 || group == 8 || group == lanes<T>)&&(group < lanes<T> ||
+                                                                         (group == lanes<T> && slides)) &&
          gather.result_pitch() % lanes<T> == 0;
 }
 

@@ -41,8 +41,8 @@ enum class Along : unsigned char { windows, filters };
 
 template <class T>
 inline constexpr int64_t tile_width = 2 * lanes<T>;
-/// Of `rest` elements of a window the vectors of the next tile: the last 3 at once, where registers hold their
-/// sums.
+/// Of `rest` elements of a window the vectors of the next tile: the last 3 at once, where registers hold
+/// their sums.
 inline constexpr int most_vectors = simd::registers == 32 ? 3 : 2;
 template <class T>
 int64_t window_vectors(int64_t rest) {
