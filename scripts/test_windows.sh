@@ -26,13 +26,15 @@ deps=$root/build/windows-deps
 # A Windows of its own, made before programs run side by side on it. The build runs pleat_tests to list its tests.
 wine=$(find_wine)
 export WINEPREFIX=$root/build/wine WINEDEBUG=-all
-quietly wine_prefix "$wine" wineboot --init
-# Its server stays till the end: a program that starts while an idle one ends fails.
+mkdir -p "$WINEPREFIX"
+# Its server stays till the end, and no earlier one: a program that starts while an idle one ends fails.
 server=$(PATH=$PATH:/usr/lib/wine && { command -v wineserver64 || command -v wineserver || true; })
 if [[ -n $server ]]; then
+  "$server" -k || true
   "$server" -p
   trap '"$server" -k' EXIT
 fi
+quietly wine_prefix "$wine" wineboot --init
 say "configure $preset"
 (cd "$root" && quietly configure_windows cmake --preset "$preset" -B "$build" \
   "-DPLEAT_WERROR=${PLEAT_WERROR:-OFF}" ${options[@]+"${options[@]}"})

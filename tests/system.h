@@ -30,6 +30,8 @@ int64_t peak_memory_kb();
 
 /// Whether a file can be replaced while it is open: not on wine 8.
 bool replaces_open_files();
+/// And while it is mapped: perhaps nowhere on Windows.
+bool replaces_mapped_files();
 
 /// Ends the process without destructors.
 [[noreturn]] void leave(int status);

@@ -42,6 +42,7 @@ int64_t peak_memory_kb() {
 }
 
 bool replaces_open_files() { return true; }
+bool replaces_mapped_files() { return true; }
 
 void leave(int status) { ::_exit(status); }
 

@@ -27,16 +27,27 @@ int64_t peak_memory_kb() {
              : 0;
 }
 
-bool replaces_open_files() {
+namespace {
+/// Whether a file can be replaced while `use` of it lasts.
+template <class Use>
+bool replaces_while(const Use& use) {
   const TemporaryDirectory directory;
   pleat::write_file("test", directory / "x", "old");
-  const pleat::InputFile open("test", directory / "x");
+  const auto used = use(directory / "x");
   try {
     pleat::write_file("test", directory / "x", "new");
     return true;
   } catch (const pleat::FileError&) {
     return false;
   }
+}
+}  // namespace
+
+bool replaces_open_files() {
+  return replaces_while([](const auto& path) { return pleat::InputFile("test", path); });
+}
+bool replaces_mapped_files() {
+  return replaces_while([](const auto& path) { return pleat::InputFile("test", path).map(); });
 }
 
 void leave(int status) { ::_exit(status); }

@@ -193,11 +193,7 @@ class CpuAllocator final : public DeviceAllocator {
       ++tries;
       const int64_t available = host_memory() - statistics_.allocated - statistics_.cached;
       if (bytes >= least_of_arena) {
-        const auto [block, cached] = arena_.take(bytes);
-        if (block != nullptr && bytes - cached > available) {
-          arena_.give_back(block, {bytes, cached, returns_});
-          return nullptr;
-        }
+        const auto [block, cached] = arena_.take(bytes, available);
         if (block != nullptr) return count_taken(block, bytes, cached);
       }
       const auto found = free_.find(bytes);

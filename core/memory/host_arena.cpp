@@ -22,12 +22,13 @@ HostArena::~HostArena() {
   if (begin_ != nullptr) system::release_addresses(begin_, usable_);
 }
 
-HostArena::Taken HostArena::take(int64_t bytes) {
+HostArena::Taken HostArena::take(int64_t bytes, int64_t most_new) {
   for (auto place = free_.begin(); place != free_.end(); ++place) {
     const auto [begin, part] = *place;
     if (part.size < bytes) continue;
-    free_.erase(place);
     const int64_t cached = std::min(part.cached, bytes);
+    if (bytes - cached > most_new) return {nullptr, 0};
+    free_.erase(place);
     if (part.size > bytes)
       free_.emplace(begin + bytes, Free{part.size - bytes, part.cached - cached, part.returned});
     return {begin_ + begin, cached};
@@ -41,7 +42,7 @@ HostArena::Taken HostArena::take(int64_t bytes) {
       cached = last->second.cached;
     }
   }
-  if (bytes > capacity_ - begin) return {nullptr, 0};
+  if (bytes > capacity_ - begin || bytes - cached > most_new) return {nullptr, 0};
   if (begin + bytes > usable_) {
     const int64_t usable = round_up(begin + bytes, page);
     if (!system::add_memory(begin_ + usable_, usable - usable_)) return {nullptr, 0};

@@ -4,6 +4,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <map>
 #include <utility>
 
@@ -27,11 +28,11 @@ class HostArena {
   bool owns(const std::byte* block) const { return block >= begin_ && block < begin_ + usable_; }
 
   struct Taken {
-    std::byte* block;  ///< null: there is no room
+    std::byte* block;  ///< null: there is no room, or not so much memory
     int64_t cached;    ///< bytes of it that had memory already
   };
-  /// A block of `bytes`, a multiple of `granule`.
-  Taken take(int64_t bytes);
+  /// A block of `bytes`, a multiple of `granule`, of which at most `most_new` have no memory yet.
+  Taken take(int64_t bytes, int64_t most_new = std::numeric_limits<int64_t>::max());
   static constexpr int64_t granule = 4096;
 
   /// A part that is not in use.

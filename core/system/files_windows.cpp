@@ -69,6 +69,9 @@ bool rename_over_open(const Path& from, const Path& to) {
 std::string text_of(const std::error_code& error) {
   if (error.value() == ERROR_SHARING_VIOLATION && error.category() == std::system_category())
     return "Another program has it open";
+  if (error.value() == ERROR_USER_MAPPED_FILE && error.category() == std::system_category())
+    return "A program has it open or mapped, perhaps this one (a loaded Inference maps its file); write to "
+           "another name, or let go of it first";
   return error.default_error_condition().message();
 }
 
@@ -165,11 +168,16 @@ std::error_code flush(File file) {
   return ::FlushFileBuffers(handle_of(file)) != 0 ? std::error_code() : code_of(::GetLastError());
 }
 
+// Of a file that is mapped Windows says that access is denied, or that it is shared.
 std::error_code replace(const Path& from, const Path& to) {
-  return patiently([&] {
+  const std::error_code error = patiently([&] {
     return rename_over_open(from, to) ||
            ::MoveFileExW(from.c_str(), to.c_str(), MOVEFILE_REPLACE_EXISTING | MOVEFILE_WRITE_THROUGH) != 0;
   });
+  const bool denied =
+      error.value() == ERROR_ACCESS_DENIED &&
+      (::GetFileAttributesW(to.c_str()) & (FILE_ATTRIBUTE_READONLY | FILE_ATTRIBUTE_DIRECTORY)) == 0;
+  return denied || error.value() == ERROR_SHARING_VIOLATION ? code_of(ERROR_USER_MAPPED_FILE) : error;
 }
 
 std::optional<int64_t> file_size_limit() { return {}; }

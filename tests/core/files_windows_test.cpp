@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cstring>
 #include <filesystem>
 #include <string>
 #include <utility>
@@ -50,7 +51,8 @@ TEST_CASE("a file that another program has open is named with the reason", "[cor
   HANDLE other = CreateFileW(path.c_str(), GENERIC_READ, 0, nullptr, OPEN_EXISTING, 0, nullptr);
   REQUIRE(other != INVALID_HANDLE_VALUE);
   CHECK_THROWS_WITH(InputFile("read", path), Contains("Another program has it open"));
-  CHECK_THROWS_AS(write_file("test", path, "new"), FileError);
+  CHECK_THROWS_WITH(write_file("test", path, "new"),
+                    Contains("cannot replace") && Contains("has it open or mapped"));
   CloseHandle(other);
   CHECK(InputFile("read", path).size() == 3);
   CHECK(std::distance(fs::directory_iterator(directory.path()), {}) == 1);
@@ -65,4 +67,19 @@ TEST_CASE("a file is replaced while it is read, and the reader keeps the old one
   write_file("test", path, "newer");
   CHECK(reader.read_text(1) == "old");
   CHECK(InputFile("read", path).read_text(1) == "newer");
+}
+
+TEST_CASE("a file that is mapped is replaced, or named with the reason", "[core]") {
+  const TemporaryDirectory directory;
+  const fs::path path = directory / "x";
+  write_file("test", path, "old");
+  const auto mapped = InputFile("read", path).map();
+  const bool replaces = replaces_mapped_files();
+  if (replaces)
+    write_file("test", path, "newer");
+  else
+    CHECK_THROWS_WITH(write_file("test", path, "newer"), Contains("has it open or mapped, perhaps this one"));
+  CHECK(std::memcmp(mapped.get(), "old", 3) == 0);
+  CHECK(InputFile("read", path).size() == (replaces ? 5 : 3));
+  CHECK(std::distance(fs::directory_iterator(directory.path()), {}) == 1);
 }

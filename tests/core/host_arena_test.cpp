@@ -45,6 +45,10 @@ TEST_CASE("host arena: blocks take the lowest place, and neighbours given back s
   CHECK(grown.cached == 2 * mib);
   std::memset(grown.block, 1, 5 * mib);
   CHECK(arena.take(512 * mib).block == nullptr);
+  // What is refused takes nothing: memory that Windows has promised stays so.
+  CHECK(arena.take(64 * mib, 64 * mib - 1).block == nullptr);
+  CHECK_FALSE(arena.owns(a + 32 * mib));
+  CHECK(arena.take(64 * mib, 64 * mib).block == c + 5 * mib);
 }
 
 TEST_CASE("host arena: what was given back longest ago goes first, and may be lost",

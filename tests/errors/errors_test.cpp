@@ -52,7 +52,11 @@ std::string page() {
     text += "\n## " + section.title + "\n\n" + section.given + "\n\n```cpp\n";
     for (const Mistake& mistake : section.mistakes) {
       text += mistake.code + '\n';
-      std::istringstream message(message_of(mistake));
+      std::string said = message_of(mistake);
+      // A path as the system joins it.
+      const auto from = std::string("'.") + static_cast<char>(std::filesystem::path::preferred_separator);
+      if (const auto at = said.find(from); at != std::string::npos) said.replace(at, from.size(), "'./");
+      std::istringstream message(said);
       for (std::string line; std::getline(message, line);) text += "    // " + line + '\n';
     }
     text += "```\n";
