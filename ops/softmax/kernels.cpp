@@ -12,6 +12,7 @@
 #include "pleat/core/parallel/parallel.h"
 #include "pleat/core/tensor/create.h"
 #include "pleat/core/tensor/transpose.h"
+#include "pleat/core/tensor/transpose_few.h"
 #include "pleat/ops/elementwise/map_arrays.h"
 #include "pleat/ops/elementwise/types.h"
 #include "pleat/ops/elementwise/vector_math.h"
@@ -37,6 +38,41 @@ constexpr int64_t grain_elements = 8192;
 
 template <class T>
 using Block = std::array<T, block_columns>;
+
+/// Lines beside fewer others than this are turned to lie one after the other: vectors lie across lines.
+constexpr int64_t few_beside = 16;
+bool has_few_beside(const Lines& lines) { return lines.inner > 1 && lines.inner < few_beside; }
+/// Whether that is done block by block, in the cache.
+template <class T>
+bool has_few_in_blocks(const Lines& lines) {
+  return has_few_beside(lines) && lines.size >= simd::lanes<T> && lines.size * lines.inner <= block_elements;
+}
+
+/// `rows` of for_lines, for lines beside few others.
+template <class T, class Rows, class... In>
+void for_lines_beside_few(const Lines& lines, const Rows& rows, T* y, const In*... in) {
+  const int64_t size = lines.size, inner = lines.inner, group = size * inner;
+  const auto turn = [](T* to, const T* from, int64_t height, int64_t width) {
+    if (!transpose_few(to, height, from, width, height, width))
+      transpose_matrix(to, height, from, width, height, width);
+  };
+  const int64_t together = std::clamp<int64_t>(block_elements / group, 1, block_columns / inner);
+  parallel_for(0, lines.outer, std::max<int64_t>(1, grain_elements / group), [&](int64_t i, int64_t end) {
+    alignas(64) T turned[sizeof...(In) + 1][block_elements];
+    for (; i < end; i += together) {
+      const int64_t some = std::min(together, end - i);
+      for (int64_t k = 0; k < some; ++k) {
+        std::size_t input = 1;
+        (turn(turned[input++] + k * group, in + (i + k) * group, size, inner), ...);
+      }
+      [&]<std::size_t... k>(std::index_sequence<k...>) {
+        rows(turned[0], static_cast<const T*>(turned[k + 1])..., size, some * inner);
+      }
+      (std::index_sequence_for<In...>());
+      for (int64_t k = 0; k < some; ++k) turn(y + (i + k) * group, turned[0] + k * group, inner, size);
+    }
+  });
+}
 
 /// Calls `columns(y, in..., size, stride, n)` for n lines side by side, whose elements are `stride` apart, or
 /// `rows(y, in..., size, n)` for n <= block_columns lines of neighbours, one behind the other. Those shorter
@@ -68,6 +104,7 @@ void for_lines(const Lines& lines, const Rows& rows, const Columns& columns, T* 
                             transpose_matrix(y + line * size, size, turned[0], n, size, n);
                           }
                         });
+  if (has_few_in_blocks<T>(lines)) return for_lines_beside_few(lines, rows, y, in...);
   const int64_t width = std::min(lines.inner, block_columns);
   const int64_t blocks = ceil_div(lines.inner, width);
   const int64_t grain = std::max<int64_t>(1, grain_elements / (size * width));
@@ -133,10 +170,6 @@ void softmax_columns(T* y, const T* x, int64_t size, int64_t stride, int64_t n, 
   }
 }
 
-/// Lines beside fewer others than this are copied to lie one after the other: vectors lie across lines.
-constexpr int64_t few_beside = 16;
-bool has_few_beside(const Lines& lines) { return lines.inner > 1 && lines.inner < few_beside; }
-
 /// x with `dim` as the last and densest of its dimensions.
 Tensor dim_last(const Tensor& x, int64_t dim) {
   const NoGrad off_the_tape;
@@ -154,7 +187,8 @@ Tensor dim_back(const Tensor& y, int64_t dim, const Tensor& like) {
 template <class T>
 Tensor softmax_of(const char* op, const Tensor& x, int64_t dim, bool logarithm) {
   const Lines lines(op, x, dim);
-  if (has_few_beside(lines)) return dim_back(softmax_of<T>(op, dim_last(x, dim), -1, logarithm), dim, x);
+  if (has_few_beside(lines) && !has_few_in_blocks<T>(lines))
+    return dim_back(softmax_of<T>(op, dim_last(x, dim), -1, logarithm), dim, x);
   const Tensor y = empty_like(x);
   for_lines(
       lines,
@@ -226,7 +260,7 @@ Tensor laid_out_as(const Tensor& like, const Tensor& x) {
 template <class T>
 Tensor gradient_of(const char* op, const Tensor& given_dy, const Tensor& y, int64_t dim, bool logarithm) {
   const Lines lines(op, y, dim);
-  if (has_few_beside(lines))
+  if (has_few_beside(lines) && !has_few_in_blocks<T>(lines))
     return dim_back(gradient_of<T>(op, dim_last(given_dy, dim), dim_last(y, dim), -1, logarithm), dim, y);
   const Tensor dy = laid_out_as(y, given_dy);
   const Tensor dx = empty_like(y);
