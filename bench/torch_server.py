@@ -144,7 +144,8 @@ def clipping(model):
 # What rows are written in: Pleat's names are PyTorch's but for some, and what these leave out is in their calls.
 NAMES = vars(torch) | vars(F) | globals() | {
     "sigmoid": torch.sigmoid, "tanh": torch.tanh, "softmax": torch.softmax, "log_sigmoid": F.logsigmoid,
-    "negate": torch.neg, "clamp": lambda x: x.clamp(-1, 1), "threshold": lambda x: F.threshold(x, 1, -2.5),
+    "negate": torch.neg, "equal": torch.eq, "polygamma": lambda x: torch.polygamma(1, x),
+    "clamp": lambda x: x.clamp(-1, 1), "threshold": lambda x: F.threshold(x, 1, -2.5),
     "masked_fill": lambda x, mask, value=0: x.masked_fill(mask, value)}
 def hub_work(problem, device):
     """In channels_last, in which PyTorch's convolutions take least."""

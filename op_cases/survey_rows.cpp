@@ -59,11 +59,12 @@ std::vector<OpRow> pointwise_rows() {
   for (const OpFamily& family : op_families())
     for (const OpCase& c : family.cases()) {
       if (!c.elementwise || !c.variant.empty() || c.name.ends_with('_')) continue;
+      const bool has_derivative = c.order > 0 && c.name != "floor_divide";  // in PyTorch, too
       std::vector<std::string> operands;
       for (const Tensor& x : c.inputs) operands.push_back(kind_of(x));
       rows.push_back({fmt::format("{}/{}: {}", family.name, c.name, fmt::join(operands, " ")),
                       c.name + std::string("(x, y, z").substr(0, 3 * operands.size() - 1) + ')',
-                      c.order > 0 ? Passes::both : Passes::forward, c.call});
+                      has_derivative ? Passes::both : Passes::forward, c.call});
     }
   return rows;
 }
@@ -257,8 +258,8 @@ std::vector<OpRow> written_rows() {
       BOTH("layout/expand rows: L", expand(x, {64, x.size(0)}).contiguous(), "x.expand(64, -1).contiguous()"),
       BOTH("layout/windows of a signal: N,T", unfold_dimension(x, 1, 16, 8).contiguous(), "x.unfold(1, 16, 8).contiguous()"),
       BOTH("layout/diagonal: M,M", diagonal(x).contiguous()),
-      BOTH("layout/flip of rows: R,L", flip(x, 0)),
-      BOTH("layout/flip of images: N,3,G,G; flip of images, many channels: N,C,H,W", flip(x, 3)),
+      BOTH("layout/flip of rows: R,L", flip(x, 0), "x.flip(0)"),
+      BOTH("layout/flip of images: N,3,G,G; flip of images, many channels: N,C,H,W", flip(x, 3), "x.flip(3)"),
       BOTH("layout/roll of rows: R,L", roll(x, 1, 0)),
       BOTH("layout/roll of images: N,C,H,W", roll(x, {3, 3}, {2, 3})),
       BOTH("layout/repeat: R,L", repeat(x, {2, 3}), "x.repeat(2, 3)"),

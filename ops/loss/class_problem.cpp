@@ -62,6 +62,13 @@ ClassProblem::ClassProblem(const char* op, const Tensor& logits, const Tensor& t
 int64_t ClassProblem::first_outside(const char* op) const {
   if constexpr (with_cuda)
     if (target_.device().is_cuda()) return first_outside_cuda(op, target_, view_);
+  const auto classes = static_cast<uint64_t>(view_.classes);
+  int64_t outside = 0;  // counted without a branch, for the vector unit
+  for (int64_t i = 0; i < view_.targets; ++i) {
+    const bool is_outside = static_cast<uint64_t>(view_.indices[i]) >= classes;
+    outside += is_outside & (view_.indices[i] != view_.ignore_index) ? 1 : 0;
+  }
+  if (outside == 0) return view_.targets;
   int64_t first = 0;
   while (first < view_.targets && (view_.class_of(first) >= 0 || view_.indices[first] == view_.ignore_index))
     ++first;

@@ -107,20 +107,26 @@ CrossEntropy cross_entropy_forward(const Tensor& logits, const Tensor& target, c
     const Tensor losses = for_targets(problem);
     const T* const x = problem.logits().data<T>();
     const T* const log_sum = normaliser.data<T>();
+    // Where classes count alike, what all of them add to the loss needs the sum of their logits alone.
+    const bool alike = view.common_share() > 0 && view.weights == nullptr;
+    const Tensor logit_sums = alike ? to_format(reduce_sum_float64(problem.logits(), {problem.class_dim()}),
+                                                MemoryFormat::contiguous)
+                                    : Tensor();
+    const double* const logit_sum = alike ? logit_sums.data<double>() : nullptr;
     T* const y = losses.data<T>();
     parallel_for(0, problem.targets(), grain(problem), [&](int64_t i, int64_t end) {
       for (; i < end; ++i) {
         const int64_t own = view.class_of(i);
         const T* const first = x + view.first_logit(i);
+        const auto from = static_cast<double>(log_sum[i]);
         const auto surprise = [&](int64_t c) {
-          return view.weight(c) *
-                 (static_cast<double>(log_sum[i]) - static_cast<double>(first[c * problem.inner()]));
+          return view.weight(c) * (from - static_cast<double>(first[c * problem.inner()]));
         };
         double loss = own < 0 ? 0 : view.own_share() * surprise(own);
         if (own >= 0 && view.common_share() > 0) {
           // Four sums, which do not wait for each other.
-          std::array<double, 4> sums{};
-          for (int64_t c = 0; c < problem.classes(); ++c)
+          std::array<double, 4> sums{alike ? static_cast<double>(view.classes) * from - logit_sum[i] : 0};
+          for (int64_t c = 0; c < problem.classes() && !alike; ++c)
             sums[static_cast<std::size_t>(c % 4)] += surprise(c);
           loss += view.common_share() * ((sums[0] + sums[1]) + (sums[2] + sums[3]));
         }

@@ -15,7 +15,6 @@ namespace pleat::ops::reduction {
 namespace {
 
 constexpr int64_t chunk_elements = 32768;  ///< one thread's piece of a long reduction
-constexpr int64_t row_block = 2048;        ///< elements given to rows(): they stay in the first-level cache
 constexpr int64_t gather_block = 1024;     ///< elements gathered at a time when they are no plain array
 constexpr int64_t row_count_block = 64;    ///< rows given to columns()
 constexpr int64_t least_columns = 16;      ///< worth being made of short rows
@@ -103,7 +102,7 @@ class Reduction {
   }
   /// Whether they are one that is taken at once.
   bool has_short_rows() const {
-    return plan_.count > 0 && plan_.count <= row_block && plan_.reduced.size() == 1 && has_plain_rows();
+    return plan_.count > 0 && plan_.count <= longest_row && plan_.reduced.size() == 1 && has_plain_rows();
   }
 
   /// Whether they are few enough that several results' are gathered at once.
@@ -136,7 +135,7 @@ class Reduction {
     while (first < last) {
       int64_t n;
       if (plain) {
-        n = std::min({last - first, position.run_left(), row_block});
+        n = std::min({last - first, position.run_left(), longest_row});
         rows(state, 1, at(offset + position.offset()), 0, n, first);
         position.advance(n);
       } else {

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <type_traits>
 
+#include "pleat/core/base/simd.h"
 #include "pleat/core/tensor/dtype.h"
 #include "pleat/core/tensor/tensor.h"
 #include "pleat/ops/reduce/plan.h"
@@ -18,6 +19,8 @@
 ///     State empty() const;             // of none
 ///     // Of n elements; the first is number `first`.
 ///     State row(const In* x, int64_t n, int64_t first) const;
+///     // Where several rows at once cost less: states[r] of those from x + r * step on.
+///     void rows(State* states, const In* x, int64_t step, int64_t count, int64_t n) const;  // optional
 ///     // states[c] of column c of some rows; row r is number first + r.
 ///     void columns(State* states, const In* const* rows, int64_t row_count, int64_t n, int64_t first) const;
 ///     void merge(State& into, const State& other) const;
@@ -34,7 +37,8 @@
 
 namespace pleat::ops::reduction {
 
-inline constexpr int64_t column_block = 512;      ///< columns given to columns()
+inline constexpr int64_t column_block = 512;  ///< columns given to columns()
+inline constexpr int64_t longest_row = 2048;  ///< elements given to row(): they stay in the first-level cache
 inline constexpr std::size_t largest_state = 24;  ///< bytes
 
 /// An operation as the loop calls it, once for many elements or states: the loop is compiled once for all of
@@ -91,6 +95,8 @@ BlockFunctions block_functions(const Operation& operation) {
               [](const void* op, std::byte* states, int64_t count, const std::byte* x, int64_t step,
                  int64_t n, int64_t first) {
                 const In* const elements = reinterpret_cast<const In*>(x);
+                if constexpr (requires { self(op).rows(as_states(states), elements, step, count, n); })
+                  return self(op).rows(as_states(states), elements, step, count, n);
                 for (int64_t i = 0; i < count; ++i)
                   as_states(states)[i] = self(op).row(elements + i * step, n, first);
               },
@@ -109,9 +115,14 @@ void reduce(const Operation& operation, const Plan& plan, const Tensor& x, const
   reduce(block_functions(operation),
          {&sink,
           [](const void* context, int64_t offset, int64_t step, const std::byte* states, int64_t count) {
-            for (int64_t i = 0; i < count; ++i)
-              (*static_cast<const Sink*>(context))(offset + i * step,
-                                                   reinterpret_cast<const State*>(states)[i]);
+            const Sink& take = *static_cast<const Sink*>(context);
+            const State* const all = reinterpret_cast<const State*>(states);
+            if (step == 1) {  // for the vector unit
+              PLEAT_INDEPENDENT_ITERATIONS
+              for (int64_t i = 0; i < count; ++i) take(offset + i, all[i]);
+            } else {
+              for (int64_t i = 0; i < count; ++i) take(offset + i * step, all[i]);
+            }
           }},
          plan, x);
 }

@@ -12,6 +12,7 @@
 #include "pleat/core/base/host_device.h"
 #include "pleat/ops/elementwise/arithmetic_functors.h"
 #include "pleat/ops/reduce/engine.h"
+#include "pleat/ops/reduce/rows.h"
 
 /// Reductions that fold one element after another into a number: sums, products, extremes, logic.
 
@@ -29,7 +30,11 @@ struct Fold {
   static constexpr bool uses_index = false;
   static constexpr bool has_four = requires(const Step& step, In x) { step.four(x, x, x, x); };
   static constexpr bool may_repeat = requires { Step::may_repeat; };
-  static constexpr int64_t short_run = has_four || may_repeat ? 48 : sizeof(State) > sizeof(In) ? 32 : 80;  // measured
+  static constexpr bool has_rows = requires(State * states, const In* x) { Step::rows(states, x, 0, 0, 0); };
+  static constexpr int64_t short_run = has_rows                     ? 16
+                                       : has_four || may_repeat     ? 48
+                                       : sizeof(State) > sizeof(In) ? 32
+                                                                    : 80;  // measured
   Step s{};
 
   PLEAT_HOST_DEVICE State empty() const { return s.start(); }
@@ -49,6 +54,11 @@ struct Fold {
     State total = s.start();
     for (int64_t i = 0; i < n; ++i) total = s.step(total, x[i]);
     return total;
+  }
+
+  void rows(State* states, const In* x, int64_t step, int64_t count, int64_t n) const requires(has_rows) {
+    if (n < least_long_row) return s.rows(states, x, step, count, n);
+    for (int64_t i = 0; i < count; ++i) states[i] = row(x + i * step, n, 0);
   }
 
   void columns(State* states, const In* const* rows, int64_t row_count, int64_t n, int64_t) const {
@@ -169,6 +179,11 @@ struct SumStep {
     return (a + b) + (c + d);
   }
   bool is_sure(double total) const { return std::abs(total) <= std::numeric_limits<double>::max(); }
+
+  static void rows(double* sums, const T* x, int64_t step, int64_t count,
+                   int64_t n) requires(std::is_floating_point_v<T>) {
+    row_sums(sums, x, step, count, n, exactly);
+  }
 };
 
 template <class T>

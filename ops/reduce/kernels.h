@@ -16,6 +16,8 @@ struct ValuesIndices;
 namespace pleat::ops {
 
 Tensor reduce_sum(const Tensor& x, const Dims& dims = {}, bool keepdim = false);
+/// Of floating elements, not rounded to their type.
+Tensor reduce_sum_float64(const Tensor& x, const Dims& dims);
 Tensor reduce_mean(const Tensor& x, const Dims& dims, bool keepdim);
 Tensor reduce_prod(const Tensor& x, const Dims& dims, bool keepdim);
 Tensor reduce_norm(const Tensor& x, const Dims& dims, const NormOptions& options);

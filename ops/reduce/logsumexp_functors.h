@@ -1,6 +1,7 @@
 // Private header: not installed.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <cstddef>
@@ -10,6 +11,7 @@
 #include "pleat/ops/elementwise/map_arrays.h"
 #include "pleat/ops/elementwise/vector_math.h"
 #include "pleat/ops/reduce/fold.h"
+#include "pleat/ops/reduce/rows.h"
 
 namespace pleat::ops::reduction {
 
@@ -18,6 +20,23 @@ namespace pleat::ops::reduction {
 template <class T>
 PLEAT_HOST_DEVICE T exponent_shift(T largest) {
   return std::isfinite(largest) ? largest : T(0);
+}
+
+/// Adds exp(row(r)[j] - from[j]) of `count` rows to sums[j]: four at once, as to widen each costs more than
+/// to add it. None may be infinite.
+template <class T, class Row>
+void add_exponentials(double* sums, int64_t count, const Row& row, const T* from, int64_t n) {
+  int64_t r = 0;
+  for (; r + 4 <= count; r += 4) {
+    const T *const a = row(r), *const b = row(r + 1), *const c = row(r + 2), *const d = row(r + 3);
+    PLEAT_INDEPENDENT_ITERATIONS
+    for (int64_t j = 0; j < n; ++j)
+      sums[j] += static_cast<double>((vmath::exp(a[j] - from[j]) + vmath::exp(b[j] - from[j])) +
+                                     (vmath::exp(c[j] - from[j]) + vmath::exp(d[j] - from[j])));
+  }
+  for (; r < count; ++r)
+    map(sums, sums, row(r), from, n,
+        [](double sum, T x, T shift) { return sum + static_cast<double>(vmath::exp(x - shift)); });
 }
 
 /// The largest element, and the sum of exp(x - largest).
@@ -30,7 +49,7 @@ struct LogSumExp {
     double sum;
   };
   static constexpr bool uses_index = false;
-  static constexpr int64_t short_run = 64;
+  static constexpr int64_t short_run = 32;
 
   PLEAT_HOST_DEVICE State empty() const { return {Largest::worst(), 0}; }
 
@@ -68,8 +87,22 @@ struct LogSumExp {
   PLEAT_HOST_DEVICE State state(const Running& r) const { return r; }
 
   State row(const T* x, int64_t n, int64_t) const {
-    const T largest = Fold<Largest>{}.row(x, n, 0);
-    return {largest, Fold<ExpStep>{{exponent_shift(largest)}}.row(x, n, 0)};
+    State state;
+    rows(&state, x, n, 1, n);
+    return state;
+  }
+
+  void rows(State* states, const T* x, int64_t step, int64_t count, int64_t n) const {
+    alignas(64) std::array<T, longest_row> exponentials;
+    std::array<T, longest_row> largest;
+    std::array<double, longest_row> sums;
+    const int64_t together = std::max<int64_t>(1, longest_row / n);
+    for (int64_t first = 0; first < count; first += together) {
+      const int64_t some = std::min(together, count - first);
+      row_exponentials(exponentials.data(), largest.data(), sums.data(), x + first * step, step, some, n);
+      for (std::size_t r = 0; r < static_cast<std::size_t>(some); ++r)
+        states[static_cast<std::size_t>(first) + r] = {largest[r], sums[r]};
+    }
   }
 
   void columns(State* states, const T* const* rows, int64_t row_count, int64_t n, int64_t) const {
@@ -78,28 +111,17 @@ struct LogSumExp {
     alignas(64) std::array<double, column_block> sums{};
     Fold<Largest>{}.columns(largest.data(), rows, row_count, n, 0);
     map(shifts.data(), largest.data(), n, exponent_shift<T>);
-    for (int64_t r = 0; r < row_count; ++r)
-      map(sums.data(), sums.data(), rows[r], shifts.data(), n,
-          [](double sum, T x, T from) { return sum + static_cast<double>(vmath::exp(x - from)); });
+    add_exponentials(
+        sums.data(), row_count, [=](int64_t r) { return rows[r]; }, shifts.data(), n);
     for (std::size_t j = 0; j < static_cast<std::size_t>(n); ++j) states[j] = {largest[j], sums[j]};
   }
-
- private:
-  struct ExpStep {
-    using In = T;
-    using State = double;
-    T from = 0;
-    double start() const { return 0; }
-    double step(double total, T x) const { return total + static_cast<double>(vmath::exp(x - from)); }
-    double join(double a, double b) const { return a + b; }
-  };
 };
 
 template <class T>
 struct LogOfSum {
   template <class State>
   PLEAT_HOST_DEVICE T operator()(const State& state) const {
-    return static_cast<T>(static_cast<double>(state.largest) + std::log(state.sum));
+    return static_cast<T>(static_cast<double>(state.largest) + vmath::log(state.sum));
   }
 };
 

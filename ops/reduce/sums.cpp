@@ -48,6 +48,13 @@ Tensor reduce_sum(const Tensor& x, const Dims& dims, bool keepdim) {
   });
 }
 
+Tensor reduce_sum_float64(const Tensor& x, const Dims& dims) {
+  const Plan plan = make_plan("sum", x, dims, false);
+  return dispatch_read_floating(x.dtype(), [&]<class T>(Type<T>) {
+    return reduce_to("sum", Fold<SumStep<T, true>>{}, plan, x, float64, AsIs<double>{});
+  });
+}
+
 Tensor reduce_mean(const Tensor& x, const Dims& dims, bool keepdim) {
   const Plan plan = make_plan("mean", x, dims, keepdim);
   return dispatch_read_floating(x.dtype(), [&]<class T>(Type<T>) {

@@ -8,15 +8,18 @@
 #include "pleat/autograd/grad_mode.h"
 #include "pleat/core/base/checked_math.h"
 #include "pleat/core/base/host_device.h"
+#include "pleat/core/base/simd.h"
 #include "pleat/core/parallel/parallel.h"
 #include "pleat/core/tensor/create.h"
 #include "pleat/core/tensor/transpose.h"
+#include "pleat/core/tensor/transpose_few.h"
 #include "pleat/ops/elementwise/map_arrays.h"
 #include "pleat/ops/elementwise/types.h"
 #include "pleat/ops/elementwise/vector_math.h"
-#include "pleat/ops/reduce/fold.h"
 #include "pleat/ops/reduce/lines.h"
 #include "pleat/ops/reduce/logsumexp_functors.h"
+#include "pleat/ops/reduce/map_row.h"
+#include "pleat/ops/reduce/rows.h"
 #include "pleat/ops/shape/shape.h"
 #include "pleat/ops/softmax/kernels_cuda.h"
 
@@ -25,36 +28,71 @@ namespace {
 
 using reduction::exponent_shift;
 using reduction::ExtremeStep;
-using reduction::Fold;
-using reduction::SumStep;
+using reduction::map_row;
 
 constexpr int64_t block_columns = 128;
-/// Lines of neighbours up to these sizes are turned to lie side by side: vectors fit any number of them.
-/// Backward has less to compute for the cost of turning.
-constexpr int64_t short_line = 64;
-constexpr int64_t short_line_backward = 31;
+/// Elements of lines of neighbours that are worked on together: they stay in the first-level cache.
+constexpr int64_t block_elements = 2048;
 /// Elements worth waking another thread for: an exponential costs much more than a sum.
 constexpr int64_t grain_elements = 8192;
 
 template <class T>
 using Block = std::array<T, block_columns>;
 
+/// Lines beside fewer others than this are turned to lie one after the other: vectors lie across lines.
+constexpr int64_t few_beside = 16;
+bool has_few_beside(const Lines& lines) { return lines.inner > 1 && lines.inner < few_beside; }
+/// Whether that is done block by block, in the cache.
+template <class T>
+bool has_few_in_blocks(const Lines& lines) {
+  return has_few_beside(lines) && lines.size >= simd::lanes<T> && lines.size * lines.inner <= block_elements;
+}
+
+/// `rows` of for_lines, for lines beside few others.
+template <class T, class Rows, class... In>
+void for_lines_beside_few(const Lines& lines, const Rows& rows, T* y, const In*... in) {
+  const int64_t size = lines.size, inner = lines.inner, group = size * inner;
+  const auto turn = [](T* to, const T* from, int64_t height, int64_t width) {
+    if (!transpose_few(to, height, from, width, height, width))
+      transpose_matrix(to, height, from, width, height, width);
+  };
+  const int64_t together = std::clamp<int64_t>(block_elements / group, 1, block_columns / inner);
+  parallel_for(0, lines.outer, std::max<int64_t>(1, grain_elements / group), [&](int64_t i, int64_t end) {
+    alignas(64) T turned[sizeof...(In) + 1][block_elements];
+    for (; i < end; i += together) {
+      const int64_t some = std::min(together, end - i);
+      for (int64_t k = 0; k < some; ++k) {
+        std::size_t input = 1;
+        (turn(turned[input++] + k * group, in + (i + k) * group, size, inner), ...);
+      }
+      [&]<std::size_t... k>(std::index_sequence<k...>) {
+        rows(turned[0], static_cast<const T*>(turned[k + 1])..., size, some * inner);
+      }
+      (std::index_sequence_for<In...>());
+      for (int64_t k = 0; k < some; ++k) turn(y + (i + k) * group, turned[0] + k * group, inner, size);
+    }
+  });
+}
+
 /// Calls `columns(y, in..., size, stride, n)` for n lines side by side, whose elements are `stride` apart, or
-/// `row(y, in..., size)` for a line of at least `shortest_row` neighbours. y may be the first input.
-template <class T, class Row, class Columns, class... In>
-void for_lines(const Lines& lines, int64_t shortest_row, const Row& row, const Columns& columns, T* y,
-               const In*... in) {
+/// `rows(y, in..., size, n)` for n <= block_columns lines of neighbours, one behind the other. Those shorter
+/// than a vector are turned to lie side by side. y may be the first input of `columns`.
+template <class T, class Rows, class Columns, class... In>
+void for_lines(const Lines& lines, const Rows& rows, const Columns& columns, T* y, const In*... in) {
   if (lines.outer == 0) return;
   const int64_t size = lines.size;
-  if (lines.inner == 1 && size >= shortest_row)
+  if (lines.inner == 1 && size >= simd::lanes<T>) {
+    const int64_t together = std::clamp<int64_t>(block_elements / size, 1, block_columns);
     return parallel_for(0, lines.outer, std::max<int64_t>(1, grain_elements / size),
                         [&](int64_t line, int64_t end) {
-                          for (; line < end; ++line) row(y + line * size, in + line * size..., size);
+                          for (; line < end; line += together)
+                            rows(y + line * size, in + line * size..., size, std::min(together, end - line));
                         });
+  }
   if (lines.inner == 1)
     return parallel_for(0, lines.outer, std::max<int64_t>(block_columns, grain_elements / size),
                         [&](int64_t line, int64_t end) {
-                          alignas(64) T turned[sizeof...(In)][short_line * block_columns];
+                          alignas(64) T turned[sizeof...(In)][simd::lanes<T> * block_columns];
                           for (; line < end; line += block_columns) {
                             const int64_t n = std::min(block_columns, end - line);
                             std::size_t input = 0;
@@ -66,6 +104,7 @@ void for_lines(const Lines& lines, int64_t shortest_row, const Row& row, const C
                             transpose_matrix(y + line * size, size, turned[0], n, size, n);
                           }
                         });
+  if (has_few_in_blocks<T>(lines)) return for_lines_beside_few(lines, rows, y, in...);
   const int64_t width = std::min(lines.inner, block_columns);
   const int64_t blocks = ceil_div(lines.inner, width);
   const int64_t grain = std::max<int64_t>(1, grain_elements / (size * width));
@@ -78,17 +117,28 @@ void for_lines(const Lines& lines, int64_t shortest_row, const Row& row, const C
   });
 }
 
+/// What sums of exponentials become: what is taken off the logarithms, or times the exponentials.
 template <class T>
-void softmax_row(T* y, const T* x, int64_t size, bool logarithm) {
-  const T largest = exponent_shift(Fold<ExtremeStep<T, true>>{}.row(x, size, 0));
-  map(y, x, size, [largest](T value) { return vmath::exp(value - largest); });
-  const double sum = Fold<SumStep<T>>{}.row(y, size, 0);
-  if (logarithm) {
-    const T rest = static_cast<T>(std::log(sum));
-    map(y, x, size, [=](T value) { return (value - largest) - rest; });
-  } else {
-    const T scale = static_cast<T>(1 / sum);
-    map(y, y, size, [scale](T value) { return value * scale; });
+void map_sums(T* y, const double* sums, int64_t n, bool logarithm) {
+  if (logarithm)
+    map(y, sums, n, [](double sum) { return static_cast<T>(vmath::log(sum)); });
+  else
+    map(y, sums, n, [](double sum) { return static_cast<T>(1 / sum); });
+}
+
+template <class T>
+void softmax_rows(T* y, const T* x, int64_t size, int64_t n, bool logarithm) {
+  Block<T> largest;
+  Block<double> sums;
+  reduction::row_exponentials(y, largest.data(), sums.data(), x, size, n, size);
+  map_sums(sums.data(), sums.data(), n, logarithm);
+  for (std::size_t r = 0; r < static_cast<std::size_t>(n); ++r, x += size, y += size) {
+    const T last = static_cast<T>(sums[r]);
+    if (logarithm)
+      map_row(y, x, size,
+              [=, from = exponent_shift(largest[r])](const auto& v) { return (v - from) - last; });
+    else
+      map_row(y, y, size, [=](const auto& v) { return v * last; });
   }
 }
 
@@ -101,20 +151,15 @@ void softmax_columns(T* y, const T* x, int64_t size, int64_t stride, int64_t n, 
   for (int64_t k = 1; k < size; ++k)
     map(largest.data(), largest.data(), x + k * stride, n, ExtremeStep<T, true>::better);
   map(largest.data(), largest.data(), n, exponent_shift<T>);
-  for (int64_t k = 0; k < size; ++k) {
-    const T* const from = x + k * stride;
-    if (logarithm) {
-      map(sums.data(), sums.data(), from, largest.data(), n,
-          [](double sum, T value, T most) { return sum + static_cast<double>(vmath::exp(value - most)); });
-      continue;
-    }
+  const auto row = [=](int64_t k) { return x + k * stride; };
+  if (logarithm) reduction::add_exponentials(sums.data(), size, row, largest.data(), n);
+  for (int64_t k = 0; k < size && !logarithm; ++k) {
     T* const to = y + k * stride;
-    map(to, from, largest.data(), n, [](T value, T most) { return vmath::exp(value - most); });
+    map(to, row(k), largest.data(), n, [](T value, T most) { return vmath::exp(value - most); });
     map(sums.data(), sums.data(), to, n,
         [](double sum, T value) { return sum + static_cast<double>(value); });
   }
-  map(last.data(), sums.data(), n,
-      [=](double sum) { return static_cast<T>(logarithm ? std::log(sum) : 1 / sum); });
+  map_sums(last.data(), sums.data(), n, logarithm);
   for (int64_t k = 0; k < size; ++k) {
     T* const to = y + k * stride;
     if (logarithm)
@@ -124,10 +169,6 @@ void softmax_columns(T* y, const T* x, int64_t size, int64_t stride, int64_t n, 
       map(to, to, last.data(), n, [](T value, T scale) { return value * scale; });
   }
 }
-
-/// Lines beside fewer others than this are copied to lie one after the other: vectors lie across lines.
-constexpr int64_t few_beside = 16;
-bool has_few_beside(const Lines& lines) { return lines.inner > 1 && lines.inner < few_beside; }
 
 /// x with `dim` as the last and densest of its dimensions.
 Tensor dim_last(const Tensor& x, int64_t dim) {
@@ -146,11 +187,12 @@ Tensor dim_back(const Tensor& y, int64_t dim, const Tensor& like) {
 template <class T>
 Tensor softmax_of(const char* op, const Tensor& x, int64_t dim, bool logarithm) {
   const Lines lines(op, x, dim);
-  if (has_few_beside(lines)) return dim_back(softmax_of<T>(op, dim_last(x, dim), -1, logarithm), dim, x);
+  if (has_few_beside(lines) && !has_few_in_blocks<T>(lines))
+    return dim_back(softmax_of<T>(op, dim_last(x, dim), -1, logarithm), dim, x);
   const Tensor y = empty_like(x);
   for_lines(
-      lines, short_line + 1,
-      [=](T* to, const T* from, int64_t size) { softmax_row(to, from, size, logarithm); },
+      lines,
+      [=](T* to, const T* from, int64_t size, int64_t n) { softmax_rows(to, from, size, n, logarithm); },
       [=](T* to, const T* from, int64_t size, int64_t stride, int64_t n) {
         softmax_columns(to, from, size, stride, n, logarithm);
       },
@@ -160,15 +202,24 @@ Tensor softmax_of(const char* op, const Tensor& x, int64_t dim, bool logarithm) 
 
 /// dx = y (dy - sum of dy y), or dx = dy - exp(y) sum of dy.
 template <class T>
-void backward_row(T* dx, const T* dy, const T* y, int64_t size, bool logarithm) {
+void backward_rows(T* dx, const T* dy, const T* y, int64_t size, int64_t n, bool logarithm) {
+  Block<double> sums;
+  const bool is_long = size >= reduction::least_long_row;
   if (logarithm) {
-    const T sum = static_cast<T>(Fold<SumStep<T>>{}.row(dy, size, 0));
-    map(dx, dy, y, size, [sum](T g, T out) { return g - vmath::exp(out) * sum; });
-    return;
+    reduction::row_sums(sums.data(), dy, size, n, size);
+    if (!is_long) map(dx, y, n * size, [](T out) { return vmath::exp(out); });
+  } else {
+    reduction::row_dots(sums.data(), dy, y, n, size);
   }
-  map(dx, dy, y, size, [](T g, T out) { return g * out; });
-  const T sum = static_cast<T>(Fold<SumStep<T>>{}.row(dx, size, 0));
-  map(dx, dy, y, size, [sum](T g, T out) { return out * (g - sum); });
+  for (std::size_t r = 0; r < static_cast<std::size_t>(n); ++r, dx += size, dy += size, y += size) {
+    const T sum = static_cast<T>(sums[r]);
+    if (logarithm && is_long)
+      map(dx, dy, y, size, [=](T g, T out) { return g - vmath::exp(out) * sum; });
+    else if (logarithm)
+      map_row(dx, dy, dx, size, [=](const auto& g, const auto& share) { return g - share * sum; });
+    else
+      map_row(dx, dy, y, size, [=](const auto& g, const auto& out) { return out * (g - sum); });
+  }
 }
 
 template <class T>
@@ -209,14 +260,14 @@ Tensor laid_out_as(const Tensor& like, const Tensor& x) {
 template <class T>
 Tensor gradient_of(const char* op, const Tensor& given_dy, const Tensor& y, int64_t dim, bool logarithm) {
   const Lines lines(op, y, dim);
-  if (has_few_beside(lines))
+  if (has_few_beside(lines) && !has_few_in_blocks<T>(lines))
     return dim_back(gradient_of<T>(op, dim_last(given_dy, dim), dim_last(y, dim), -1, logarithm), dim, y);
   const Tensor dy = laid_out_as(y, given_dy);
   const Tensor dx = empty_like(y);
   for_lines(
-      lines, short_line_backward + 1,
-      [=](T* to, const T* gradient, const T* result, int64_t size) {
-        backward_row(to, gradient, result, size, logarithm);
+      lines,
+      [=](T* to, const T* gradient, const T* result, int64_t size, int64_t n) {
+        backward_rows(to, gradient, result, size, n, logarithm);
       },
       [=](T* to, const T* gradient, const T* result, int64_t size, int64_t stride, int64_t n) {
         backward_columns(to, gradient, result, size, stride, n, logarithm);

@@ -479,6 +479,20 @@ TEST_CASE("sums of ten million float32 stay exact") {
   CHECK(std::abs(sum(wide).item<double>() / 100000.0 - 1) < 1e-14);
 }
 
+TEST_CASE("sums of many rows of any length take each element once") {
+  for (const DType dtype : {float64, float32, float16})
+    for (int64_t n = 1; n < 300; n += n < 70 ? 1 : 23) {
+      INFO(dtype << ", rows of " << n);
+      // Row r of r % 7, but the last element of 1: exact in any order, and in half types.
+      const Tensor column = reshape(remainder(arange(19), 7), {19, 1});
+      const Tensor x = ops::to_format(expand(column, {19, n}), MemoryFormat::contiguous);
+      ops::fill(select(x, 1, n - 1), 1);
+      const auto sums = sum(x.to(dtype), 1).to_vector<double>();
+      for (int64_t r = 0; r < 19; ++r)
+        CHECK(sums[static_cast<std::size_t>(r)] == static_cast<double>((n - 1) * (r % 7) + 1));
+    }
+}
+
 TEST_CASE("a sum of float32 leaves the range only where its result does") {
   const float most = std::numeric_limits<float>::max();
   for (const int64_t n : {4, 40, 300, 5000}) {

@@ -142,6 +142,26 @@ TEST_CASE("softmax and its backward are right along every dimension and in every
   }
 }
 
+TEST_CASE("softmax and its backward are right for many rows of any length") {
+  for (int64_t n = 1; n < 70; ++n) {
+    INFO("rows of " << n);
+    const Tensor x = random({19, n}, float32), dy = random({19, n}, float32, 9);
+    ops::fill(select(select(x, 0, 3), 0, n - 1), std::nan(""));
+    const auto rows = [](const Tensor& of) { return slice(of, 0, 4, 19); };
+    const Tensor y = softmax(x, 1), log_y = log_softmax(x, 1);
+    for (const Tensor& result : {y, log_y}) {
+      const auto row = select(result, 0, 3).to_vector();
+      CHECK(std::all_of(row.begin(), row.end(), [](float v) { return std::isnan(v); }));
+    }
+    check_close(rows(y), along({rows(x)}, 1, softmax_line), 1e-5);
+    check_close(rows(log_y), along({rows(x)}, 1, log_softmax_line), 1e-5);
+    check_close(rows(ops::softmax_backward("softmax", dy, y, 1, false)),
+                along({rows(dy), rows(y)}, 1, softmax_backward_line), 1e-5);
+    check_close(rows(ops::softmax_backward("log_softmax", dy, log_y, 1, true)),
+                along({rows(dy), rows(log_y)}, 1, log_softmax_backward_line), 4e-5);
+  }
+}
+
 TEST_CASE("softmax stands large, infinite and missing numbers") {
   CHECK(softmax(tensor({1000.0, 1000.0}), 0).to_vector() == std::vector<float>{0.5, 0.5});
   CHECK(softmax(tensor({-infinity, 3.0}), 0).to_vector() == std::vector<float>{0, 1});
