@@ -96,9 +96,10 @@ BlockFunctions block_functions(const Operation& operation) {
                  int64_t n, int64_t first) {
                 const In* const elements = reinterpret_cast<const In*>(x);
                 if constexpr (requires { self(op).rows(as_states(states), elements, step, count, n); })
-                  return self(op).rows(as_states(states), elements, step, count, n);
-                for (int64_t i = 0; i < count; ++i)
-                  as_states(states)[i] = self(op).row(elements + i * step, n, first);
+                  self(op).rows(as_states(states), elements, step, count, n);
+                else
+                  for (int64_t i = 0; i < count; ++i)
+                    as_states(states)[i] = self(op).row(elements + i * step, n, first);
               },
           .columns =
               [](const void* op, std::byte* states, const std::byte* const* rows, int64_t row_count,
