@@ -80,6 +80,11 @@ double best_rate(Device device, int runs, double amount, const std::function<voi
 template <class T>
 Ceiling fma_peak(const char* type) {
   constexpr int64_t pieces_each = 4, rounds = 50000;
+#if defined(_WIN32)
+  constexpr auto clock = CLOCK_MONOTONIC;  // that of a thread goes in steps of 16 ms
+#else
+  constexpr auto clock = CLOCK_THREAD_CPUTIME_ID;
+#endif
   double (*const run_rounds)(int64_t) = multiply_adds<T>();
   const int threads = num_threads();
   const int64_t pieces = pieces_each * threads;
@@ -88,9 +93,9 @@ Ceiling fma_peak(const char* type) {
     std::vector<double> done(static_cast<std::size_t>(pieces)), seconds = done;
     parallel_chunks(pieces, [&](int64_t piece) {
       const auto i = static_cast<std::size_t>(piece);
-      const double start = seconds_of(CLOCK_THREAD_CPUTIME_ID);
+      const double start = seconds_of(clock);
       done[i] = run_rounds(rounds);
-      seconds[i] = seconds_of(CLOCK_THREAD_CPUTIME_ID) - start;
+      seconds[i] = seconds_of(clock) - start;
     });
     rates.push_back(threads * std::accumulate(done.begin(), done.end(), 0.0) /
                     std::accumulate(seconds.begin(), seconds.end(), 0.0));

@@ -45,7 +45,7 @@ function(check_run document command block)
   endif()
   separate_arguments(words UNIX_COMMAND "${command}")
   list(POP_FRONT words program)
-  execute_process(COMMAND ${CMAKE_COMMAND} -E env COLUMNS= ${EMULATOR} ${PROGRAMS}/${program} ${words} WORKING_DIRECTORY ${WORK}
+  execute_process(COMMAND ${CMAKE_COMMAND} -E env COLUMNS= ${EMULATOR} ${PROGRAMS}/${program}${SUFFIX} ${words} WORKING_DIRECTORY ${WORK}
     RESULT_VARIABLE result OUTPUT_VARIABLE output ERROR_VARIABLE output)
   if(NOT result EQUAL 0)
     message(FATAL_ERROR "${document}: ${command} ended with ${result}\n${output}")

@@ -76,13 +76,13 @@ TEST_CASE("pleat-bench ends with status 2 for arguments that make no sense, and 
 
 TEST_CASE("pleat-bench writes what it found as JSON and CSV", "[bench]") {
   const TemporaryDirectory folder;
-  const std::string json = (folder / "a.json").string();
+  const std::string json = (folder / "a.json").generic_string();  // which needs no quotes
   auto with = [&](const std::vector<std::string>& more) {
     std::vector<std::string> all = two_records;
     all.insert(all.end(), more.begin(), more.end());
     return run(all);
   };
-  const Outcome first = with({"--json", json, "--csv", (folder / "a.csv").string()});
+  const Outcome first = with({"--json", json, "--csv", (folder / "a.csv").generic_string()});
   CHECK(first.status == 0);
   CHECK(has(first.out, "cast/clone 2x4x3x3"));
   CHECK(has(first.out, "measured ceilings: FMA float32 "));
@@ -94,7 +94,7 @@ TEST_CASE("pleat-bench writes what it found as JSON and CSV", "[bench]") {
   CHECK(parsed["command"] ==
         "pleat-bench ops --match cast/clone --letters N=2,C=4,H=3,W=3 --quick --pass forward --seconds 1e-4 "
         "--threads 1 --device cpu --json " +
-            json + " --csv " + (folder / "a.csv").string());
+            json + " --csv " + (folder / "a.csv").generic_string());
   const auto csv = pleat_test::read_bytes(folder / "a.csv");
   const std::string csv_text(csv.begin(), csv.end());
   CHECK(has(csv_text, "subcommand,problem,pass,format,device,median,lower_quartile"));

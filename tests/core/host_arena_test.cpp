@@ -51,8 +51,7 @@ TEST_CASE("host arena: blocks take the lowest place, and neighbours given back s
   CHECK(arena.take(64 * mib, 64 * mib).block == c + 5 * mib);
 }
 
-TEST_CASE("host arena: what was given back longest ago goes first, and may be lost",
-          "[core][cpu]") {
+TEST_CASE("host arena: what was given back longest ago goes first, and may be lost", "[core][cpu]") {
   if (!has_room()) return pleat_test::skip("the system has no addresses for an arena");
   HostArena arena(64 * mib);
   std::vector<std::byte*> blocks;
