@@ -1,6 +1,6 @@
 // How much accuracy bfloat16 and int8 cost: trains resnet20, a MobileNetV2 or a small vision transformer on
 // CIFAR-10's binary version, in float32 or under Autocast in bfloat16, and tests it as it is and through an
-// Inference in each (docs/inference.md, docs/mixed_precision.md).
+// Inference in each (docs/inference.md, docs/measurements.md).
 //
 //   inference_accuracy FOLDER NETWORK EPOCHS [SEED [bfloat16]]
 #include <cstdlib>

@@ -11,7 +11,7 @@ namespace pleat::ops::reduction {
 /// the compiler vectorises itself takes the last elements one by one, which is much of a short row. y may be
 /// an input.
 template <class T, class F, class... In>
-void map_vectors(T* y, int64_t n, const F& f, const In*... in) {
+void map_row(T* y, int64_t n, const F& f, const In*... in) {
   constexpr int64_t lanes = simd::lanes<T>;
   if (n < lanes) {
     for (int64_t i = 0; i < n; ++i) y[i] = f(in[i]...);
@@ -22,14 +22,6 @@ void map_vectors(T* y, int64_t n, const F& f, const In*... in) {
   for (int64_t i = 0; i + lanes <= n; i += lanes)
     simd::store(y + i, simd::Vector<T>(f(simd::load(in + i)...)));
   simd::store(y + n - lanes, last);
-}
-template <class T, class F>
-void map_row(T* y, const T* a, int64_t n, const F& f) {
-  map_vectors(y, n, f, a);
-}
-template <class T, class F>
-void map_row(T* y, const T* a, const T* b, int64_t n, const F& f) {
-  map_vectors(y, n, f, a, b);
 }
 
 }  // namespace pleat::ops::reduction

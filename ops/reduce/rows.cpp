@@ -151,7 +151,8 @@ void row_exponentials(T* y, T* largest, double* sums, const T* x, int64_t step, 
     if (is_long)
       map(y + r * n, x + r * step, n, [=](T value) { return vmath::exp(value - from); });
     else
-      map_row(y + r * n, x + r * step, n, [=](const auto& v) { return v - from; });
+      map_row(
+          y + r * n, n, [=](const auto& v) { return v - from; }, x + r * step);
   }
   if (!is_long) map(y, y, rows * n, [](T value) { return vmath::exp(value); });
   row_sums(sums, y, n, rows, n);

@@ -135,10 +135,11 @@ void softmax_rows(T* y, const T* x, int64_t size, int64_t n, bool logarithm) {
   for (std::size_t r = 0; r < static_cast<std::size_t>(n); ++r, x += size, y += size) {
     const T last = static_cast<T>(sums[r]);
     if (logarithm)
-      map_row(y, x, size,
-              [=, from = exponent_shift(largest[r])](const auto& v) { return (v - from) - last; });
+      map_row(
+          y, size, [=, from = exponent_shift(largest[r])](const auto& v) { return (v - from) - last; }, x);
     else
-      map_row(y, y, size, [=](const auto& v) { return v * last; });
+      map_row(
+          y, size, [=](const auto& v) { return v * last; }, y);
   }
 }
 
@@ -216,9 +217,11 @@ void backward_rows(T* dx, const T* dy, const T* y, int64_t size, int64_t n, bool
     if (logarithm && is_long)
       map(dx, dy, y, size, [=](T g, T out) { return g - vmath::exp(out) * sum; });
     else if (logarithm)
-      map_row(dx, dy, dx, size, [=](const auto& g, const auto& share) { return g - share * sum; });
+      map_row(
+          dx, size, [=](const auto& g, const auto& share) { return g - share * sum; }, dy, dx);
     else
-      map_row(dx, dy, y, size, [=](const auto& g, const auto& out) { return out * (g - sum); });
+      map_row(
+          dx, size, [=](const auto& g, const auto& out) { return out * (g - sum); }, dy, y);
   }
 }
 

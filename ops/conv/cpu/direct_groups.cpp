@@ -103,7 +103,7 @@ void sum_groups(const GroupOperands<T>& in, const int64_t* bases, const std::vec
 
 /// Pixels of a tile. Without shuffles it takes the sums of more to keep the processor busy.
 template <class T, int group>
-constexpr int most_tile = group == lanes<T>&& simd::registers == 32 ? 14 : pixel_tile;
+constexpr int most_tile = simd::registers == 32 && lanes<T> == group ? 14 : pixel_tile;
 
 /// sum_groups for 1 ... most_tile pixels.
 template <class T, int group, bool slide>
@@ -144,13 +144,10 @@ GatherPieces pieces_of(const Gather& gather) {
 
 template <class T>
 bool groups_suit(const Gather& gather) {
-  const int64_t group = gather.source_channels;
-  // Apart, pixels shuffle for every product, which panels of one group need not where they fill a vector.
+  // Apart, pixels of a vector's group share nothing that panels of one group do not.
   const bool slides = gather.dims[2].source_step == 1;
-  return gather.groups > 1 && group == gather.result_channels &&
-         (group == 2 || group == 4 || group == 8 || group == lanes<T>)&&(group < lanes<T> ||
-                                                                         (group == lanes<T> && slides)) &&
-         gather.result_pitch() % lanes<T> == 0;
+  const bool is_vector = gather.source_channels == lanes<T> && gather.result_channels == lanes<T>;
+  return vectors_hold_groups<T>(gather) || (gather.groups > 1 && is_vector && slides);
 }
 
 template <class T>

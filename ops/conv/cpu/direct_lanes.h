@@ -40,6 +40,14 @@ inline constexpr int most_half_vectors = 3;
 inline constexpr std::size_t least_slide = 4;
 inline constexpr int64_t least_run = 3;
 
+/// Whether groups have 2, 4 or 8 channels on both sides, so that each vector holds some whole ones.
+template <class T>
+bool vectors_hold_groups(const Gather& gather) {
+  const int64_t group = gather.source_channels;
+  return gather.groups > 1 && (group == 2 || group == 4 || group == 8) && group < lanes<T> &&
+         group == gather.result_channels && gather.result_pitch() % lanes<T> == 0;
+}
+
 /// Whether a gather's taps and pixels along a line lie side by side.
 inline bool slides(const GatherDim& line) {
   const auto taps = static_cast<int64_t>(line.taps.size());
@@ -236,7 +244,7 @@ std::shared_ptr<std::byte> pack_lanes(const Gather& gather, const GatherWeights<
               const T* from = weights.data + weights.taps[static_cast<std::size_t>(tap)] * weights.tap +
                               c * weights.source;
               T* const row = all + (tap * gather.source_channels + c) * width;
-              if (gather.result_channels == 1 && width == gather.result_pitch()) {
+              if (gather.result_channels == 1) {  // all in one row
                 PLEAT_INDEPENDENT_ITERATIONS
                 for (int64_t g = begin; g < end; ++g) row[g] = from[g * weights.group];
                 continue;

@@ -152,15 +152,6 @@ void add_products(const LanePlan<T>& plan, const GatherPixels& pixels, const std
   }
 }
 
-/// The channels of groups that a vector holds some of; 1 where it has those of so many groups.
-template <class T>
-int64_t channels_in_vector(const Gather& gather) {
-  const int64_t group = gather.source_channels;
-  const bool suits = (group == 2 || group == 4 || group == 8) && group < lanes<T> &&
-                     group == gather.result_channels && gather.result_pitch() % lanes<T> == 0;
-  return suits ? group : 1;
-}
-
 /// Where a vector holds groups, each channel is a lane.
 Gather by_channels(Gather gather, int64_t group) {
   gather.groups *= group;
@@ -180,7 +171,7 @@ struct LaneSums {
   std::vector<bool> fetched;  ///< taps_to_fetch
 
   explicit LaneSums(const Gather& gather)
-      : group(channels_in_vector<T>(gather)),
+      : group(vectors_hold_groups<T>(gather) ? gather.source_channels : 1),
         plan(by_channels(gather, group), sum_pixels, group == 1),
         together(std::clamp<int64_t>(plan.blocks() * plan.pieces.count() / tasks_wanted, 1, most_together)),
         chunks(std::min(plan.pieces.count(), ceil_div(tasks_wanted, tasks()))),
@@ -212,7 +203,7 @@ void add_block(const LaneSums<T>& all, int64_t i, const GatherPixels& pixels, Ta
 
 /// dw [groups, group, taps, group] from chunks of sums [taps, group, groups, group].
 template <class T>
-void sum_groups(const LaneSums<T>& all, const T* sums, int64_t taps, T* dw) {
+void sum_grouped(const LaneSums<T>& all, const T* sums, int64_t taps, T* dw) {
   const int64_t group = all.group, channels = all.plan.channels;
   parallel_for(0, channels, ceil_div(8192, all.chunks * taps * group), [&](int64_t begin, int64_t end) {
     for (int64_t k = begin; k < end; ++k)
@@ -232,7 +223,7 @@ template <class T>
 bool lanes_suit_weight(const Gather& gather) {
   return gather.groups > 1 &&
          (gather.source_channels == 1 || gather.source_channels * gather.result_channels <= 16 ||
-          channels_in_vector<T>(gather) > 1);
+          vectors_hold_groups<T>(gather));
 }
 
 template <class T>
@@ -272,7 +263,7 @@ void lanes_weight_gradient(const Gather& gather, const T* dy, const T* x, T* dw)
     }
   });
   if (all.group > 1)
-    sum_groups(all, sums, gather.taps(), dw);
+    sum_grouped(all, sums, gather.taps(), dw);
   else
     sum_transposed(sums, all.chunks, all.size, gather.depth(), plan.channels, plan.channels, dw);
 }

@@ -298,8 +298,8 @@ void multiply_transposed(const ConvProblem& p, const T* dy, const T* x, T* dw) {
   sum_partials(elements_of<Sum<T>>(partials), chunks, size, dw);
 }
 
-/// Whether a problem is computed on contiguous operands as they lie, as products with an image's planes: of
-/// few result channels, to which all other work is little beside a copy of the input.
+/// Whether a problem is computed on contiguous operands as they lie, as products with the planes of an image:
+/// to few result channels, where the products are little work beside a copy of the input.
 bool takes_planes(const ConvProblem& p) {
   constexpr int64_t most_channels = 16;
   return p.format == MemoryFormat::contiguous && is_pointwise(p) && p.groups == 1 && !is_half(p.dtype) &&
@@ -414,8 +414,7 @@ class UnfoldConv : public ConvImplementation {
                const Tensor& y) const override {
     by_operand_type(p, [&]<class T>(Type<T>) {
       const T* const added = bias.defined() ? bias.data<T>() : nullptr;
-      if constexpr (!std::is_same_v<T, BFloat16>)
-        if (takes_planes(p)) return multiply_planes(p, true, w.data<T>(), x.data<T>(), added, y.data<T>());
+      if (takes_planes(p)) return multiply_planes(p, true, w.data<T>(), x.data<T>(), added, y.data<T>());
       const WeightMatrix<T> weights{w.data<T>(), p.group_out() * p.depth(), p.depth(), true};
       multiply_unfolded(p, x.data<T>(), weights, added, y.data<T>());
     });
@@ -430,9 +429,8 @@ class UnfoldConv : public ConvImplementation {
   void backward_input(const ConvProblem& p, const Tensor& dy, const Tensor& w,
                       const Tensor& dx) const override {
     by_operand_type(p, [&]<class T>(Type<T>) {
-      if constexpr (!std::is_same_v<T, BFloat16>)
-        if (takes_planes(p))
-          return multiply_planes<T>(p, false, w.data<T>(), dy.data<T>(), nullptr, dx.data<T>());
+      if (takes_planes(p))
+        return multiply_planes<T>(p, false, w.data<T>(), dy.data<T>(), nullptr, dx.data<T>());
       if (!is_unit_stride(p)) return fold_products(p, dy.data<T>(), w.data<T>(), dx.data<T>());
       const auto rotated = rotated_weights(p, w.data<T>());
       const WeightMatrix<T> weights{elements_of<T>(rotated), p.group_out() * p.depth(), p.group_in(), false};
@@ -443,8 +441,7 @@ class UnfoldConv : public ConvImplementation {
   void backward_weight(const ConvProblem& p, const Tensor& dy, const Tensor& x,
                        const Tensor& dw) const override {
     by_operand_type(p, [&]<class T>(Type<T>) {
-      if constexpr (!std::is_same_v<T, BFloat16>)
-        if (takes_planes(p)) return sum_planes(p, dy.data<T>(), x.data<T>(), dw.data<T>());
+      if (takes_planes(p)) return sum_planes(p, dy.data<T>(), x.data<T>(), dw.data<T>());
       multiply_transposed(p, dy.data<T>(), x.data<T>(), dw.data<T>());
     });
   }
