@@ -31,6 +31,8 @@ using namespace direct_weight;
 
 /// Bytes of a pixel of dy up to which it is read where it lies. Longer ones share too few sets of a cache.
 constexpr int64_t most_pixel_bytes = 1024;
+/// Elements of a window up to which vectors of dy that cross lines of the cache cost less than a copy.
+constexpr int64_t most_depth_across_lines = 64;
 
 /// Taps whose elements lie side by side in the buffer.
 struct TapRun {
@@ -206,7 +208,11 @@ class WeightTask {
     constexpr int64_t block = filter_block<T, along>;
     const int64_t* rows = pixels_.rows.data() + first;
     const bool dense = rows[count - 1] - rows[0] == count - 1;
-    const bool whole = along == Along::windows || filters_ % lanes<T> == 0;  // no vector reads beyond
+    // Vectors along filters may cross lines of the cache, and reach beyond the last filter.
+    const T* last = dy_ + rows[count - 1] * p_.out_channels + (groups_ - 1) * p_.group_out();
+    const bool whole =
+        along == Along::windows || filters_ % lanes<T> == 0 ||
+        (p_.depth() <= most_depth_across_lines && dy_end_ - last >= round_up(filters_, lanes<T>));
     if (dense && whole && p_.out_channels * static_cast<int64_t>(sizeof(T)) <= most_pixel_bytes) {
       gradients_ = {dy_ + rows[0] * p_.out_channels, p_.out_channels, block, p_.group_out()};
       return;
