@@ -318,13 +318,15 @@ GatherTasks<T> lane_tasks(const Gather& gather, const GatherWeights<T>& weights)
   if (weights.shared != nullptr) plan.pieces.keep_lists(plan.depth * plan.step);
   const auto packed = pack_lanes(gather, weights, gather.result_pitch());
   // In place, blocks of a pixel one after the other, as they lie in memory, as many as have weights for half
-  // of the first-level cache. The last one belongs to the task of the block before, of which it computes a
-  // part.
-  const int64_t fitting = weight_bytes / (plan.block * gather.depth() * static_cast<int64_t>(sizeof(T)));
+  // of the first-level cache; for a quarter, where the result is not large: lines of the source stay there,
+  // too. The last one belongs to the task of the block before, of which it computes a part.
+  const int64_t staged = stage_elements(gather, plan);
+  const int64_t weights_of_block = plan.block * gather.depth() * static_cast<int64_t>(sizeof(T));
+  const int64_t fitting =
+      staged > 0 ? weight_bytes / weights_of_block : ceil_div(weight_bytes / 2, weights_of_block);
   const int64_t together = plan.in_place ? std::max<int64_t>(fitting, 1) : 1;
   const int64_t starts = std::max<int64_t>(plan.blocks() - 1, 1);
   const int64_t parts = std::min(starts, ceil_div(tasks_wanted, plan.pieces.count()));
-  const int64_t staged = stage_elements(gather, plan);
   const auto run = [=](int64_t task, const GatherOperands<T>& operands) {
     const auto memory = scratch<T>(plan.buffer_elements() + staged);
     T* buffer = elements_of<T>(memory);
