@@ -21,7 +21,7 @@ std::string time_bars(const std::vector<Record>& records) {
                       .axis = fmt::format("time [{}]", unit.name)};
   std::vector<std::string> differing;  // labels that tell the bars of a group apart
   for (const auto& [label, text] : records[0].labels) {
-    const auto differs = [&](const Record& r) { return r.label(label) != text; };
+    const auto differs = [&label = label, &text = text](const Record& r) { return r.label(label) != text; };
     if (std::any_of(records.begin(), records.end(), differs))
       differing.push_back(label);
     else

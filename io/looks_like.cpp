@@ -93,7 +93,7 @@ bool is_pickle(std::string_view text) {
 
 // The length of a header, far below 100 MB, then the header in JSON.
 bool is_safetensors(std::string_view text) {
-  return text.size() >= 10 && text[3] >= 0 && text[3] < 5 && text.substr(4, 4) == "\0\0\0\0"sv &&
+  return text.size() >= 10 && static_cast<unsigned char>(text[3]) < 5 && text.substr(4, 4) == "\0\0\0\0"sv &&
          text[8] == '{' && (text[9] == '"' || text[9] == '}');
 }
 

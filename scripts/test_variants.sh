@@ -10,15 +10,15 @@ source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 cd "$root"
 
 build_preset variants pleat_tests
-tests=build/variants/tests/pleat_tests
+program=build/variants/tests/pleat_tests
 (($# > 0)) || set -- '~[.]~[programs]'
 # What the processor lacks, as the loader is to believe.
 for hidden in '' -AVX512F -AVX512F,-AVX2; do
   export GLIBC_TUNABLES=glibc.cpu.hwcaps=$hidden
-  library=$(ldd "$tests" | awk '/libpleat/ { print $3 }')
+  library=$(ldd "$program" | awk '/libpleat/ { print $3 }')
   [[ ${library:-} != "${last:-}" ]] || continue
   last=$library
   say "test ${library#"$root"/}"
-  run_program "$tests" "$@"
+  run_program "$program" "$@"
 done
 end_of_tests

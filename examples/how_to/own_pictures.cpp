@@ -68,7 +68,7 @@ int main() {
   std::cout << train_folder.size() << " pictures\n";
   for (const std::string& name : train_folder.class_names()) std::cout << "class " << name << '\n';
   for (const auto& file : train_folder.skipped())
-    std::cout << "left out: " << file.path.string() << ", " << file.reason << '\n';
+    std::cout << "left out: " << file.path.generic_string() << ", " << file.reason << '\n';
 
   const data::TensorDataset train_set = data::in_memory(train_folder);
   const data::TensorDataset test_set = data::in_memory(test_folder);

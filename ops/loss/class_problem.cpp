@@ -66,7 +66,7 @@ int64_t ClassProblem::first_outside(const char* op) const {
   int64_t outside = 0;  // counted without a branch, for the vector unit
   for (int64_t i = 0; i < view_.targets; ++i) {
     const bool is_outside = static_cast<uint64_t>(view_.indices[i]) >= classes;
-    outside += is_outside & (view_.indices[i] != view_.ignore_index) ? 1 : 0;
+    outside += (is_outside & (view_.indices[i] != view_.ignore_index)) ? 1 : 0;
   }
   if (outside == 0) return view_.targets;
   int64_t first = 0;

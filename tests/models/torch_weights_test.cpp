@@ -207,8 +207,9 @@ TEST_CASE("networks for ImageNet have torchvision's names and compute what it co
     for (const auto& [key, parameter] : parameters) {
       const double norm = by_name.at(key).at(0), number = by_name.at(key).at(1);
       const Tensor grad = parameter.grad().to(float64).to(MemoryFormat::contiguous);
-      // Of what a batch norm behind it takes away there is only what rounding leaves.
-      const double bound = (large ? 1e-4 : 1e-7) * norm + (large ? 1e-6 : 1e-12) * largest;
+      // Of what a batch norm behind it takes away there is only what rounding leaves. In float32 rounding
+      // also decides a relu or a maximum: gradients of vgg11_bn move by 6e-4 when the input does by 1e-7.
+      const double bound = (large ? 2e-3 : 1e-7) * norm + (large ? 1e-6 : 1e-12) * largest;
       CAPTURE(key, norm, number);
       CHECK(std::abs(std::sqrt(sum(grad * grad).item()) - norm) < bound);
       CHECK(std::abs(reshape(grad, {-1})[grad.numel() * 5 / 7].item() - number) < bound);

@@ -123,7 +123,7 @@ TEST_CASE("types of an exported graph", "[onnx]") {
 }
 
 TEST_CASE("an integer of an exported graph has all its digits", "[onnx]") {
-  constexpr int64_t odd = (int64_t{1} << 53) + 1;
+  static constexpr int64_t odd = (int64_t{1} << 53) + 1;
   const std::string raw(reinterpret_cast<const char*>(&odd), sizeof odd);
   const std::function<Tensor(const Tensor&)> functions[] = {
       [](const Tensor& x) { return masked_fill(x, x > 1, odd); },

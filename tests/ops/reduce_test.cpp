@@ -272,7 +272,7 @@ TEST_CASE("what has room is found where its square has none") {
     for (const double size : factors) {
       CAPTURE(name(dtype), size);
       const double tolerance = dtype == bfloat16 ? 8e-3 : dtype == float16 ? 1e-3 : 1e-6;
-      const auto scaled = [&](const Tensor& t) { return (t * size).to(dtype); };
+      const auto scaled = [size, dtype = dtype](const Tensor& t) { return (t * size).to(dtype); };
       const auto check = [&](const char* what, const Tensor& got, const Tensor& wanted,
                              double roundings = 1) {
         CAPTURE(what, got, wanted);

@@ -15,7 +15,7 @@ using namespace optim;
 /// Makes the optimiser with the rate and eps that a test chooses; `eps` comes on top.
 template <class Optimizer, class Options>
 auto of(Options options, double eps = 0) {
-  return [options, eps](const Params& params, OptimizerScale scale) {
+  return [=](const Params& params, OptimizerScale scale) {
     Options chosen = options;
     chosen.lr = scale.lr;
     if constexpr (requires { chosen.eps; }) chosen.eps = scale.eps + eps;
