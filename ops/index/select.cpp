@@ -253,10 +253,16 @@ Tensor one_hot(const Tensor& index, Integer classes, DType dtype, OneHotOptions 
       ops::one_hot_cuda(indices, classes, y);
       return call.gives(y);
     }
-  const Tensor y = zeros(shape, {.dtype = dtype, .device = Device()});
+  const Tensor y = empty(shape, {.dtype = dtype, .device = Device()});
   dispatch(dtype, [&]<class T>(Type<T>) {
     const T one = Number(1).to<T>();
-    for (int64_t i = 0; i < indices.numel(); ++i) y.data<T>()[i * classes + indices.data<int64_t>()[i]] = one;
+    parallel_for(0, indices.numel(), 1 + 32768 / std::max<int64_t>(classes, 1),
+                 [&, at = indices.data<int64_t>(), to = y.data<T>()](int64_t first, int64_t last) {
+                   for (int64_t i = first; i < last; ++i) {
+                     std::fill_n(to + i * classes, classes, T(0));
+                     to[i * classes + at[i]] = one;
+                   }
+                 });
   });
   return call.gives(y);
 }
