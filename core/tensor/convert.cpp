@@ -136,6 +136,7 @@ constexpr ConvertRun run_for() {
 }  // namespace
 
 ConvertRun find_convert_run(DType to, DType from) {
+  if (from == boolean && to != boolean) from = uint8;  // the same 0 and 1, but loops of vector instructions
   return dispatch(to, [&]<class To>(Type<To>) {
     return dispatch(from, [&]<class From>(Type<From>) { return run_for<To, From>(); });
   });

@@ -191,7 +191,9 @@ template <class T>
 [[gnu::always_inline]] PLEAT_HOST_DEVICE inline T log_everywhere(T x, T y) {
   const T finite = x == 0 ? -std::numeric_limits<T>::infinity() : y;
   const T upper = x == std::numeric_limits<T>::infinity() ? x : finite;
-  return ((x < 0) | (x != x)) ? std::numeric_limits<T>::quiet_NaN() : upper;
+  // Two choices: a truth of both keeps GCC from making vector instructions where x is a choice itself.
+  const T real = x < 0 ? std::numeric_limits<T>::quiet_NaN() : upper;
+  return x != x ? x : real;
 }
 
 /// e^x 2^lift.

@@ -11,9 +11,13 @@
 
 namespace pleat::ops {
 
-/// Calls `f(offsets, count)` for `count` neighbours in the last dimension at a time of the lines along `dim`
-/// of a tensor of `shape`, in parallel; offsets[k] is where the first line starts in an operand of
-/// strides[k]. Lines along the last dimension come alone.
+/// The dimension in which neighbours of lines along `dim` are taken: the last one, or the one before.
+inline std::size_t side_of(std::size_t rank, std::size_t dim) {
+  return dim + 1 < rank ? rank - 1 : dim - (dim > 0 ? 1 : 0);
+}
+
+/// Calls `f(offsets, count)` for `count` neighbours at a time of the lines along `dim` of a tensor of
+/// `shape`, in parallel; offsets[k] is where the first line starts in an operand of strides[k].
 template <std::size_t K, class F>
 void for_each_lines(const Shape& shape, std::size_t dim, const std::array<Strides, K>& strides, const F& f) {
   constexpr int64_t widest = 64;  // some cache lines
@@ -21,15 +25,15 @@ void for_each_lines(const Shape& shape, std::size_t dim, const std::array<Stride
     int64_t size;
     std::array<int64_t, K> step;
   };
-  const std::size_t last_dim = shape.size() - 1;
-  const int64_t side_by_side = dim == last_dim ? 1 : shape[last_dim];
+  const std::size_t side = side_of(shape.size(), dim);
+  const int64_t side_by_side = side == dim ? 1 : shape[side];
   const int64_t count = std::min(side_by_side, widest);
   if (shape[dim] == 0 || count == 0) return;
-  // From the innermost: pieces of the last dimension, then the others.
+  // From the innermost: pieces of that dimension, then the others.
   std::vector<Dim> dims{{(side_by_side + count - 1) / count, {}}};
-  for (std::size_t k = 0; k < K; ++k) dims[0].step[k] = count * strides[k][last_dim];
-  for (std::size_t d = last_dim; d-- > 0;) {
-    if (d == dim) continue;
+  for (std::size_t k = 0; k < K; ++k) dims[0].step[k] = count * strides[k][side];
+  for (std::size_t d = shape.size(); d-- > 0;) {
+    if (d == dim || d == side) continue;
     dims.push_back({shape[d], {}});
     for (std::size_t k = 0; k < K; ++k) dims.back().step[k] = strides[k][d];
   }
@@ -62,12 +66,12 @@ void for_each_lines(const Shape& shape, std::size_t dim, const std::array<Stride
 /// line starts in an operand of strides[k].
 template <std::size_t K, class F>
 void for_each_line(const Shape& shape, std::size_t dim, const std::array<Strides, K>& strides, const F& f) {
-  const std::size_t last_dim = shape.size() - 1;
+  const std::size_t side = side_of(shape.size(), dim);
   for_each_lines<K>(shape, dim, strides, [&](const auto& starts, int64_t count) {
     auto start = starts;
     for (int64_t j = 0; j < count; ++j) {
       f(start);
-      for (std::size_t k = 0; k < K; ++k) start[k] += strides[k][last_dim];
+      for (std::size_t k = 0; k < K; ++k) start[k] += strides[k][side];
     }
   });
 }
@@ -85,7 +89,7 @@ void for_each_in_lines(const Shape& shape, std::size_t dim, const std::array<Str
     return steps;
   };
   const Places along = steps_of(dim);
-  const Places across = steps_of(shape.size() - 1);
+  const Places across = steps_of(side_of(shape.size(), dim));
   const auto dense = [](bool last_too) {
     Places steps;
     steps.fill(1);
@@ -102,10 +106,17 @@ void for_each_in_lines(const Shape& shape, std::size_t dim, const std::array<Str
     }
   };
   const int64_t length = shape[dim];
+  const bool is_last = dim + 1 == shape.size();
   for_each_lines<K>(shape, dim, strides, [&](const Places& start, int64_t count) {
     // Constants where operands are dense, which makes plain loops of these.
-    if (count == 1) return dense_along ? run(start, dense(false), length) : run(start, along, length);
     Places row = start;
+    if (is_last || count == 1) {
+      for (int64_t j = 0; j < count; ++j) {
+        dense_along ? run(row, dense(false), length) : run(row, along, length);
+        for (std::size_t k = 0; k < K; ++k) row[k] += across[k];
+      }
+      return;
+    }
     for (int64_t i = 0; i < length; ++i) {
       dense_across ? run(row, dense(true), count) : run(row, across, count);
       for (std::size_t k = 0; k < K; ++k) row[k] += along[k];

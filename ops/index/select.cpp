@@ -61,10 +61,14 @@ Tensor check_selection(const char* op, const Tensor& x, std::size_t dim, const T
   return at_least_1d(checked_places(op, index, static_cast<int64_t>(dim), x.shape()));
 }
 
-/// to[at[j]] += from[j] for all j.
-template <class T>
-void add_elements(T* to, const T* from, const int64_t* at, int64_t m) {
-  for (int64_t j = 0; j < m; ++j) to[at[j]] = Plus{}(to[at[j]], from[j]);
+/// to[at[j]] += from[j] for all j, in `blocks` blocks of n and of m elements.
+template <int64_t blocks, class T>
+void add_elements(T* to, const T* from, const int64_t* at, int64_t m, int64_t n) {
+  for (int64_t j = 0; j < m; ++j)
+    for (int64_t b = 0; b < blocks; ++b) {
+      T& sum = to[b * n + at[j]];
+      sum = Plus{}(sum, from[b * m + j]);
+    }
 }
 
 /// The same for rows of `inner` elements, of those rows `at` that are in [low, high).
@@ -176,11 +180,14 @@ void index_add_into(const Tensor& x, int64_t dim, const Tensor& index, const Ten
       const int64_t ranges = shares ? std::min(n, std::clamp<int64_t>(work / 8192, 1, 2 * threads)) : 1;
       parallel_for(0, around.outer * ranges, std::max<int64_t>(1, 8192 * ranges / work),
                    [&](int64_t first, int64_t last) {
+                     if (inner == 1)
+                       for (; first + 4 <= last; first += 4)
+                         add_elements<4>(to + first * n, from + first * m, at, m, n);
                      for (int64_t i = first; i < last; ++i) {
                        const int64_t block = i / ranges;
                        const int64_t part = i % ranges;
                        if (inner == 1)
-                         add_elements(to + block * n, from + block * m, at, m);
+                         add_elements<1>(to + block * n, from + block * m, at, m, n);
                        else
                          add_rows(to + block * n * inner, from + block * m * inner, at, m, inner,
                                   part * n / ranges, (part + 1) * n / ranges);
@@ -253,10 +260,16 @@ Tensor one_hot(const Tensor& index, Integer classes, DType dtype, OneHotOptions 
       ops::one_hot_cuda(indices, classes, y);
       return call.gives(y);
     }
-  const Tensor y = zeros(shape, {.dtype = dtype, .device = Device()});
+  const Tensor y = empty(shape, {.dtype = dtype, .device = Device()});
   dispatch(dtype, [&]<class T>(Type<T>) {
     const T one = Number(1).to<T>();
-    for (int64_t i = 0; i < indices.numel(); ++i) y.data<T>()[i * classes + indices.data<int64_t>()[i]] = one;
+    parallel_for(0, indices.numel(), 1 + 32768 / std::max<int64_t>(classes, 1),
+                 [&, at = indices.data<int64_t>(), to = y.data<T>()](int64_t first, int64_t last) {
+                   for (int64_t i = first; i < last; ++i) {
+                     std::fill_n(to + i * classes, classes, T(0));
+                     to[i * classes + at[i]] = one;
+                   }
+                 });
   });
   return call.gives(y);
 }

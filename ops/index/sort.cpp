@@ -136,19 +136,21 @@ class LeastWords {
   std::vector<Word> kept_;
 };
 
-/// Elements of a line that is sorted by counting, for each, how many belong before it: in vector registers,
-/// and without a branch.
+/// Elements of a line that is sorted by counting, for each, how many belong before it: without a branch.
 constexpr int64_t counted_line = 32;
+/// Such lines at a time: as many words side by side as make a large vector.
+constexpr int64_t lines_at_once = 8;
+using Words = std::array<uint64_t, lines_at_once>;
 
-/// ranks[i] = how many of the n words are smaller than words[i]; behind them the array holds anything.
-template <int64_t width>
-void count_smaller(const uint64_t* words, int64_t n, int64_t* ranks) {
-  int64_t own[width]{};
-  for (int64_t j = 0; j < n; ++j) {
-    const uint64_t other = words[j];
-    for (int64_t i = 0; i < width; ++i) own[i] += other < words[i] ? 1 : 0;
+/// ranks[i][l] = how many of line l's n words are smaller than words[i][l].
+inline void count_smaller(const Words* words, int64_t n, Words* ranks) {
+  for (int64_t i = 0; i < n; ++i) {
+    const Words own = words[i];
+    Words smaller{};
+    for (int64_t j = 0; j < n; ++j)
+      for (std::size_t l = 0; l < lines_at_once; ++l) smaller[l] += words[j][l] < own[l] ? 1 : 0;
+    ranks[i] = smaller;
   }
-  std::copy_n(own, width, ranks);
 }
 
 /// A line to be sorted, and where its first k elements and their places go.
@@ -160,20 +162,6 @@ struct Line {
   int64_t from_step, to_step, place_step;
   int64_t n, k;
   bool descending;
-
-  void sort_short() const {
-    alignas(64) uint64_t words[counted_line]{};
-    alignas(64) int64_t ranks[counted_line];
-    make_words(words, from, from_step, 0, n, KeyOf<T>(0), descending);
-    n <= 8    ? count_smaller<8>(words, n, ranks)
-    : n <= 16 ? count_smaller<16>(words, n, ranks)
-              : count_smaller<counted_line>(words, n, ranks);
-    for (int64_t i = 0; i < n; ++i)
-      if (ranks[i] < k) {
-        to[ranks[i] * to_step] = from[i * from_step];
-        places[ranks[i] * place_step] = i;
-      }
-  }
 
   /// The first k words in order, few of many: without an array of all.
   template <class Word>
@@ -225,8 +213,6 @@ struct Line {
   }
 
   void sort() const {
-    if constexpr (sizeof(WordOf<T>) == 8)
-      if (n <= counted_line) return sort_short();
     if constexpr (std::is_same_v<T, int64_t>) {
       // Integers are seldom far apart, and small words are sorted twice as fast.
       uint64_t least = key_of(from[0]);
@@ -241,6 +227,29 @@ struct Line {
   }
 };
 
+/// Sorts `count` short lines like the first one, of which each is `apart` steps from the one before.
+template <class T>
+void sort_short_lines(Line<T> line, const std::array<int64_t, 3>& apart, int64_t count) {
+  alignas(64) Words words[counted_line]{}, ranks[counted_line];
+  for (int64_t l = 0; l < count; ++l)
+    for (int64_t i = 0; i < line.n; ++i)
+      make_words(&words[i][static_cast<std::size_t>(l)], line.from + l * apart[0], line.from_step, i, i + 1,
+                 KeyOf<T>(0), line.descending);
+  count_smaller(words, line.n, ranks);
+  for (std::size_t l = 0; l < static_cast<std::size_t>(count); ++l) {
+    std::array<int64_t, counted_line> order;
+    for (int64_t i = 0; i < line.n; ++i) order[ranks[i][l]] = i;
+    for (int64_t r = 0; r < line.k; ++r) {
+      const int64_t place = order[static_cast<std::size_t>(r)];
+      line.to[r * line.to_step] = line.from[place * line.from_step];
+      line.places[r * line.place_step] = place;
+    }
+    line.from += apart[0];
+    line.to += apart[1];
+    line.places += apart[2];
+  }
+}
+
 /// Sorts lines of x into `values` and `indices`, the first k elements of each.
 void sort_lines(const char* op, const Tensor& x, std::size_t dim, bool descending, const Tensor& values,
                 const Tensor& indices) {
@@ -254,19 +263,29 @@ void sort_lines(const char* op, const Tensor& x, std::size_t dim, bool descendin
     if (x.numel() > 0) check_host_memory(op, checked_multiply(n, 2 * word, op));
     check<ShapeError>(word > 8 || n >> 32 == 0, "{}: at most 2^32 elements of {} in a line, got {}", op,
                       x.dtype(), n);
-    for_each_line<3>(x.shape(), dim, {x.strides(), values.strides(), indices.strides()},
-                     [&](const auto& start) {
-                       Line<T>{x.data<T>() + start[0],
-                               values.data<T>() + start[1],
-                               indices.data<int64_t>() + start[2],
-                               x.strides()[dim],
-                               values.strides()[dim],
-                               indices.strides()[dim],
-                               n,
-                               k,
-                               descending}
-                           .sort();
-                     });
+    const std::array strides = {x.strides(), values.strides(), indices.strides()};
+    const std::size_t side = side_of(x.shape().size(), dim);
+    const std::array apart = {strides[0][side], strides[1][side], strides[2][side]};
+    const Line<T> first{x.data<T>(),
+                        values.data<T>(),
+                        indices.data<int64_t>(),
+                        strides[0][dim],
+                        strides[1][dim],
+                        strides[2][dim],
+                        n,
+                        k,
+                        descending};
+    for_each_lines<3>(x.shape(), dim, strides, [&](const auto& start, int64_t count) {
+      const bool is_short = word == 8 && n <= counted_line;
+      const int64_t at_once = is_short ? lines_at_once : 1;
+      for (int64_t done = 0; done < count; done += at_once) {
+        Line<T> line = first;
+        line.from += start[0] + done * apart[0];
+        line.to += start[1] + done * apart[1];
+        line.places += start[2] + done * apart[2];
+        is_short ? sort_short_lines(line, apart, std::min(at_once, count - done)) : line.sort();
+      }
+    });
   });
 }
 

@@ -105,21 +105,40 @@ class Reduction {
     return plan_.count > 0 && plan_.count <= longest_row && plan_.reduced.size() == 1 && has_plain_rows();
   }
 
+  /// Elements that are gathered at a time: bytes that stay in the first-level cache.
+  int64_t gathered_elements() const { return gather_block * largest_element / size_of(operation_.in); }
   /// Whether they are few enough that several results' are gathered at once.
   bool has_gathered_rows() const {
-    return plan_.count > 0 && 2 * plan_.count <= gather_block && plan_.reduced.size() == 1 &&
-           !has_plain_rows();
+    return plan_.count > 0 && 2 * plan_.count <= gathered_elements() && plan_.count <= longest_row &&
+           plan_.reduced.size() == 1 && !has_plain_rows();
+  }
+  /// Whether elements lie in short pieces, between which those of neighbouring results lie.
+  bool has_pieces() const {
+    const std::vector<Dim>& dims = plan_.reduced;
+    return same_type_ && plan_.count > 0 && dims.size() > 1 && dims[0].step == 1 && dims[0].size < long_run &&
+           plan_.kept[0].size > 1 && plan_.kept[0].step < dims[1].step;
   }
 
   /// n results whose elements begin `step` apart.
   void reduce_gathered_rows(std::byte* totals, int64_t offset, int64_t step, int64_t n) const {
     alignas(64) std::byte buffer[gather_block * largest_element];
-    const int64_t block = gather_block / plan_.count;
+    const int64_t block = gathered_elements() / plan_.count;
     for (int64_t done = 0; done < n; done += block) {
       const int64_t count = std::min(block, n - done);
       load_(buffer, {1, plan_.count}, at(offset + done * step), {plan_.reduced[0].step, step}, plan_.count,
             count);
       rows(totals + bytes(done), count, buffer, plan_.count, plan_.count, 0);
+    }
+  }
+
+  void reduce_pieces(std::byte* totals, int64_t offset, int64_t step, int64_t n) const {
+    States states;
+    const int64_t size = plan_.reduced[0].size;
+    StridedIterator position(plan_.reduced, 0);
+    for (int64_t first = 0; first < plan_.count; first += size) {
+      rows(first == 0 ? totals : states.bytes, n, at(offset + position.offset()), step, size, first);
+      if (first > 0) merge(totals, states.bytes, n);
+      if (first + size < plan_.count) position.advance(size);
     }
   }
 
@@ -159,6 +178,7 @@ class Reduction {
       const int64_t grain = std::max<int64_t>(1, chunk_elements / (plan_.count + 8));
       const bool is_short = has_short_rows();
       const bool is_gathered = has_gathered_rows();
+      const bool is_in_pieces = has_pieces();
       parallel_for(0, plan_.outputs, grain, [&](int64_t first, int64_t last) {
         States states;
         for (StridedIterator position(plan_.kept, first); first < last;) {
@@ -168,6 +188,8 @@ class Reduction {
             rows(states.bytes, n, at(position.offset()), step, plan_.count, 0);
           else if (is_gathered)
             reduce_gathered_rows(states.bytes, position.offset(), step, n);
+          else if (is_in_pieces)
+            reduce_pieces(states.bytes, position.offset(), step, n);
           else
             for (int64_t i = 0; i < n; ++i)
               reduce_row(states.bytes + bytes(i), position.offset() + i * step, 0, plan_.count);
