@@ -11,7 +11,7 @@
 
 namespace pleat::ops {
 
-/// The dimension in which neighbours of lines along `dim` are taken: the last one, or the one before.
+/// The dimension in which neighbours of lines along `dim` are taken: the last one, or the one before it.
 inline std::size_t side_of(std::size_t rank, std::size_t dim) {
   return dim + 1 < rank ? rank - 1 : dim - (dim > 0 ? 1 : 0);
 }
@@ -20,13 +20,15 @@ inline std::size_t side_of(std::size_t rank, std::size_t dim) {
 /// `shape`, in parallel; offsets[k] is where the first line starts in an operand of strides[k].
 template <std::size_t K, class F>
 void for_each_lines(const Shape& shape, std::size_t dim, const std::array<Strides, K>& strides, const F& f) {
-  constexpr int64_t widest = 64;  // some cache lines
   struct Dim {
     int64_t size;
     std::array<int64_t, K> step;
   };
   const std::size_t side = side_of(shape.size(), dim);
   const int64_t side_by_side = side == dim ? 1 : shape[side];
+  // Some cache lines; of lines along the last dimension few enough that threads share long ones.
+  constexpr int64_t most = 64;
+  const int64_t widest = side > dim ? most : std::clamp<int64_t>(8192 / (shape[dim] + 1), 1, most);
   const int64_t count = std::min(side_by_side, widest);
   if (shape[dim] == 0 || count == 0) return;
   // From the innermost: pieces of that dimension, then the others.
