@@ -17,7 +17,7 @@ using ops::vmath::approximations::polynomial;
 
 constexpr double nan = std::numeric_limits<double>::quiet_NaN();
 template <class T>
-constexpr int shift = std::is_same_v<T, float> ? 4 : 8;
+constexpr int shift = std::is_same_v<T, float> ? 4 : 8;  // also terms of the series
 
 /// The sum of a series in w.
 template <class T, class... C>
