@@ -170,18 +170,28 @@ bool is_of_dots(const Gemm<T>& p) {
 constexpr int64_t panels_at_once = 8;
 
 /// By panels: of so many columns at a time that these stay in the second-level cache until all rows have
-/// passed.
+/// passed. Where the sums stay there as well, of a part of the depth at a time.
 template <class T>
 void multiply_by_stripes(const Gemm<T>& p) {
   constexpr int64_t bytes = 256 << 10, least = 256;  // fewer columns do not outweigh the copies of op(A)
-  const int64_t fitting = bytes / (p.k * static_cast<int64_t>(sizeof(T)));
-  const int64_t columns = std::max(least, fitting - fitting % panel_columns<T>);
-  const ColumnPanels<T> panels(block_of(p, 0, p.m, 0, columns));
-  for (int64_t first = 0; first < p.n; first += columns) {
-    const Gemm<T> stripe = block_of(p, 0, p.m, first, columns);
-    for (int64_t panel = 0; panel * panel_columns<T> < stripe.n; panel += panels_at_once)
-      panels.pack(stripe, panel, panels_at_once);
-    multiply_panels(stripe, panels.from(0));
+  constexpr auto element = static_cast<int64_t>(sizeof(T));
+  const int64_t fitting = bytes / (p.k * element);
+  const int64_t columns = std::min(p.n, std::max(least, fitting - fitting % panel_columns<T>));
+  const int64_t depth = p.m * columns * element <= bytes ? depth_block : p.k;
+  const int64_t parts = ceil_div(p.k, depth);
+  const auto block = [&](int64_t i) {
+    Gemm<T> of = part_of(block_of(p, 0, p.m, i / parts * columns, columns), depth, i % parts);
+    of.accumulate = p.accumulate || i % parts > 0;
+    return of;
+  };
+  Gemm<T> product = block(0);
+  for (int64_t i = 1; product.n > 0; ++i) {
+    const ColumnPanels<T> panels(product);
+    for (int64_t panel = 0; panel < panels.count(); panel += panels_at_once)
+      panels.pack(product, panel, panels_at_once);
+    const Gemm<T> next = block(i);
+    multiply_panels(product, panels.from(0), next.n > 0 ? &next : nullptr);
+    product = next;
   }
 }
 

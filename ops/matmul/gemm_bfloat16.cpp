@@ -45,14 +45,15 @@ struct Packed {
 
 /// As many columns as a panel has.
 BFloat16Packing packing_of(const BFloat16* b, int64_t ldb, bool transposed, int64_t k, int64_t columns,
-                           uint32_t* pairs) {
-  return {b, ldb, transposed, columns, k, pairs, round_up(columns, int64_t{16})};
+                           uint32_t* pairs, int64_t ahead = 0) {
+  return {b, ldb, transposed, columns, k, pairs, round_up(columns, int64_t{16}), ahead * ldb};
 }
 
 /// Rows of a that are read where they lie, or few enough to be packed; k or the terms few enough, too.
+/// `ahead`: how far along k the next part begins.
 template <class Out>
 void multiply_rows(const Gemm<BFloat16, Out>& p, bool packs_a, uint32_t* a_pairs, uint32_t* b_pairs,
-                   const Packed& packed) {
+                   const Packed& packed, int64_t ahead) {
   constexpr int64_t bytes = sizeof(uint32_t);
   BFloat16Panel panel{.m = p.m,
                       .n = 0,
@@ -67,7 +68,7 @@ void multiply_rows(const Gemm<BFloat16, Out>& p, bool packs_a, uint32_t* a_pairs
                       .alpha = p.alpha};
   if (packs_a) {
     const int64_t width = round_up(p.m, int64_t{16});
-    pack({p.a, p.lda, !p.transpose_a, p.m, p.k, a_pairs, width}, p.terms, p.a_term_step);
+    pack({p.a, p.lda, !p.transpose_a, p.m, p.k, a_pairs, width, ahead * p.lda}, p.terms, p.a_term_step);
     panel.a = a_pairs;
     panel.a_row = bytes;
     panel.a_pair = width * bytes;
@@ -79,7 +80,7 @@ void multiply_rows(const Gemm<BFloat16, Out>& p, bool packs_a, uint32_t* a_pairs
       panel.b = packed.panels->from(packed.column + first) + packed.pair * round_up(panel.n, int64_t{16});
     } else {
       const BFloat16* const b = p.b + (p.transpose_b ? first * p.ldb : first);
-      pack(packing_of(b, p.ldb, p.transpose_b, p.k, panel.n, b_pairs), p.terms, p.b_term_step);
+      pack(packing_of(b, p.ldb, p.transpose_b, p.k, panel.n, b_pairs, ahead), p.terms, p.b_term_step);
     }
     multiply_panel(panel, p.c);
   }
@@ -112,7 +113,7 @@ void multiply(const Gemm<BFloat16, Out>& p, const Packed& packed = {}) {
     const auto add_parts = [&](auto sum) {
       for (int64_t part = 0; part < parts; ++part) {
         multiply_rows(part_of(sum, depth, part), packs_a, a_pairs, b_pairs,
-                      {packed.panels, packed.column, part * depth / 2});
+                      {packed.panels, packed.column, part * depth / 2}, parts > 1 ? depth : 0);
         sum.accumulate = true;
       }
     };

@@ -33,6 +33,8 @@ void pack_rows_of_size(const BFloat16Packing& p) {
     const BFloat16* const x = p.x + d * p.leading;
     uint32_t* const pairs = p.pairs + d / 2 * p.width;
     for (int64_t i = 0; i < p.width; i += 2 * lanes_of_vector) {
+      __builtin_prefetch(x + p.ahead + i, 0, 2);
+      __builtin_prefetch(x + p.ahead + p.leading + i, 0, 2);
       const __mmask32 mask = mask32(least(p.size - i, 2 * lanes_of_vector));
       const __m512i even = _mm512_maskz_loadu_epi16(mask, x + i);
       const __m512i odd =

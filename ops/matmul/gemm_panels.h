@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <type_traits>
@@ -152,7 +153,8 @@ class ColumnPanels {
       for (int64_t d = 0; d < depth; ++d) {
         const T* const row = b + d * p.ldb;
         for (int64_t column = first * width; column < full; column += width)
-          std::copy_n(row + column, width, to(column) + d * width);
+          for (int64_t i = 0; i < width; i += simd::lanes<T>)
+            simd::store(to(column) + d * width + i, simd::load(row + column + i));
         if (full < end) std::copy_n(row + full, end - full, to(full) + d * width);
       }
     }
@@ -170,13 +172,24 @@ class ColumnPanels {
 template <>
 void ColumnPanels<BFloat16>::pack(const Gemm<BFloat16>& p, int64_t first, int64_t panels) const;
 
-/// The product, its op(B) in panels: `b` begins with that of the first column. Reads nothing of p.b.
+/// What a product will read of op(B), in the first block of rows, and of op(A) where these lie side by side.
 template <class T>
-void multiply_panels(const Gemm<T>& p, const T* b) {
+std::array<UpcomingRows<T>, 2> upcoming_rows(const Gemm<T>& next, int64_t row, int64_t rows) {
+  constexpr auto line = static_cast<int64_t>(64 / sizeof(T));
+  const int64_t of_b = next.transpose_b || row > 0 ? 0 : ceil_div(next.n, line);
+  const int64_t of_a = next.transpose_a ? ceil_div(rows, line) : 0;
+  return {{{next.b, next.ldb, of_b}, {next.a + row, next.lda, of_a}}};
+}
+
+/// The product, its op(B) in panels: `b` begins with that of the first column. Reads nothing of p.b. What
+/// `next` will read is fetched.
+template <class T>
+void multiply_panels(const Gemm<T>& p, const T* b, const Gemm<T>* next = nullptr) {
   const auto buffer =
       copies_rows(p) ? allocate_array<T>(row_block * (depth_block + simd::lanes<T>)) : nullptr;
   for (int64_t row = 0; row < p.m; row += row_block) {
     const int64_t rows = std::min(row_block, p.m - row);
+    auto upcoming = next != nullptr ? upcoming_rows(*next, row, rows) : std::array<UpcomingRows<T>, 2>{};
     for (int64_t first = 0; first < p.k; first += depth_block) {
       const int64_t depth = std::min(depth_block, p.k - first);
       const PanelRows<T> a = panel_rows(p, row, rows, first, depth, buffer.get());
@@ -195,7 +208,8 @@ void multiply_panels(const Gemm<T>& p, const T* b) {
                                      .result_row = p.ldc,
                                      .start = start == nullptr ? nullptr : start + column,
                                      .start_row = adds_to_c ? p.ldc : p.start_row,
-                                     .b_panel = panel_columns<T> * p.k};
+                                     .b_panel = panel_columns<T> * p.k,
+                                     .upcoming = upcoming};
         columns = std::min(together * panel_columns<T>, p.n - column);
         if (together > 1 && columns == together * panel_columns<T>) {
           multiply_few_rows(product, rows);

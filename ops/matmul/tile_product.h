@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cstdint>
+#include <span>
 #include <utility>
 
 #include "pleat/core/base/simd.h"
@@ -10,6 +11,14 @@
 /// The innermost loop of matrix products: a tile of the result summed in registers.
 
 namespace pleat::ops {
+
+/// Rows of memory that will be needed, which full tiles fetch on their way: a line of each row.
+template <class T>
+struct UpcomingRows {
+  const T* first;
+  int64_t step;   ///< from row to row
+  int64_t lines;  ///< of a row that are not fetched yet
+};
 
 /// The operands of result[i, lane] = start[i, lane] + the sum over d < depth of a[i, d] b[d, lane]: rows of
 /// `result`, of `start` and of b are vectors in memory, a is read element by element. `start` may be
@@ -27,6 +36,7 @@ struct TileProduct {
   const T* start = nullptr;  ///< none: 0
   int64_t start_row = 0;     ///< 0: one row for all
   int64_t b_panel = 0;       ///< from panel to panel of b, where a tile is of several
+  std::span<UpcomingRows<T>> upcoming = {};
 };
 
 /// A tile of `panels` panels of `vectors` vectors each, beside one another in the result.
@@ -44,7 +54,16 @@ void multiply_tile(const TileProduct<T>& p) {
   });
   const T* a = p.a;
   const T* b = p.b;
-  for (int64_t d = 0; d < p.depth; ++d, a += p.a_depth, b += p.b_depth) {
+  const T* upcoming = b;
+  int64_t upcoming_step = 0;
+  for (UpcomingRows<T>& next : p.upcoming)
+    if (next.lines-- > 0) {
+      upcoming = std::exchange(next.first, next.first + 64 / sizeof(T));
+      upcoming_step = next.step;
+      break;
+    }
+  for (int64_t d = 0; d < p.depth; ++d, a += p.a_depth, b += p.b_depth, upcoming += upcoming_step) {
+    if constexpr (rows == simd::tile_rows && panels == 1) __builtin_prefetch(upcoming, 0, 2);
     V lane[across];
     for_constants<across>(
         [&](auto v) { lane[v] = simd::load(b + v / vectors * p.b_panel + v % vectors * lanes<T>); });

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "pleat/core/base/simd.h"
+#include "pleat/core/tensor/bfloat16_vector.h"
 #include "pleat/ops/spatial/channel_affine.h"
 #include "pleat/ops/spatial/limit.h"
 
@@ -17,14 +18,14 @@
 namespace pleat::ops {
 
 /// A kernel cuts its work into parts by the problem alone; sums of a part are of type T, added up in groups
-/// of some pixels, and merged in float64 in the order of the parts.
-template <class T>
+/// of some pixels, and merged in float64 in the order of the parts. The result has elements of type Element.
+template <class T, class Element = T>
 class ChannelSums {
  public:
   /// Of the moments of a result.
   ChannelSums() = default;
   /// Of a gradient of what `of` makes of x.
-  ChannelSums(const Normalization& of, const T* x) : of_(&of), x_(x), limit_(of.bounds) {}
+  ChannelSums(const Normalization& of, const Element* x) : of_(&of), x_(x), limit_(of.bounds) {}
 
   /// Parts with `width` lanes, to be called first. Lanes are channels, in an order of the kernel's.
   void prepare(int64_t parts, int64_t width) {
@@ -87,7 +88,12 @@ class ChannelSums {
   template <int bytes, class Pixel, class Index>
   void add_vector(T* sums, int64_t channel, int64_t count, const Pixel& pixel, const Index& index) {
     using V = simd::Vector<T, bytes>;
-    const auto at = [](const T* from) { return simd::load<bytes>(from); };
+    const auto at = []<class E>(const E* from) {
+      if constexpr (std::is_same_v<E, BFloat16>)
+        return simd::load_floats<bytes>(from);
+      else
+        return simd::load<bytes>(from);
+    };
     const auto add_to = [&](T* to, const V& added) { simd::store<bytes>(to, at(to) + added); };
     // Of pixels in turn, so that no addition waits for the one before it.
     V one[2]{}, other[2]{};
@@ -126,7 +132,7 @@ class ChannelSums {
   }
 
   const Normalization* of_ = nullptr;
-  const T* x_ = nullptr;
+  const Element* x_ = nullptr;
   Limit<T> limit_;
   int64_t width_ = 0;
   std::vector<T> lanes_;  ///< [part][array][lane]

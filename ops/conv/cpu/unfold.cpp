@@ -1,9 +1,12 @@
 #include <algorithm>
 #include <cstring>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "pleat/core/base/format.h"
+#include "pleat/ops/conv/cpu/channel_sums.h"
+#include "pleat/ops/conv/fusion.h"
 #include "pleat/ops/conv/implementation.h"
 #include "pleat/ops/conv/nhwc.h"
 #include "pleat/ops/matmul/gemm_panels.h"
@@ -21,7 +24,9 @@ namespace {
 constexpr int64_t tile_bytes = 512 << 10;
 
 int64_t rows_of_tile(int64_t depth, int64_t channels, int64_t element) {
-  return std::clamp<int64_t>(tile_bytes / ((depth + channels) * element) / 16 * 16, 64, 512);
+  // Each tile reads the weights, or adds to their gradient: many rows where these leave the cache.
+  const int64_t least = depth * channels * element > tile_bytes ? 256 : 64;
+  return std::clamp<int64_t>(tile_bytes / ((depth + channels) * element) / 16 * 16, least, 512);
 }
 
 /// Calls `visit(tap, count, pixel)` for each run of taps of one window row that lie beside each other in
@@ -115,14 +120,21 @@ struct WeightMatrix {
   bool transposed;  ///< stored [K, depth], else [depth, K]
 };
 
+/// Threads that have no tile of their own share the products of one tile after the other.
+bool shares_products(const RowTiles& tiles) { return tiles.tiles < 4; }
+template <class T, class Out>
+void multiply_tile(const Gemm<T, Out>& product, bool shared) {
+  shared ? gemm(product) : gemm_serial(product);
+}
+
 template <class T>
 RowTiles tiles_of(const ConvProblem& p) {
   return {p.batch * p.output_pixels(), rows_of_tile(p.depth(), p.out_channels, sizeof(T))};
 }
 
 /// y [rows, K] = U(x) * weights (+ bias), tile by tile and group by group: `multiply` takes a product with
-/// all but its right-hand matrix, and the group; `finish` the rows of y that are complete. A thread takes
-/// `grain` tiles at least.
+/// all but its right-hand matrix, and the group; `finish` a tile, whose rows of y are complete, and these. A
+/// thread takes `grain` tiles at least.
 template <class T, class Multiply, class Finish>
 void multiply_tiles(const ConvProblem& p, const T* x, const T* bias, T* y, int64_t grain,
                     const Multiply& multiply, const Finish& finish) {
@@ -149,7 +161,7 @@ void multiply_tiles(const ConvProblem& p, const T* x, const T* bias, T* y, int64
       if (bias != nullptr) product.start = bias + g * p.group_out();
       multiply(product, g);
     }
-    finish(out, rows * p.out_channels);
+    finish(t, out, rows);
   };
   parallel_for(0, tiles.tiles, grain, [&](int64_t begin, int64_t end) {
     for (int64_t t = begin; t < end; ++t) multiply_tile(t);
@@ -157,16 +169,25 @@ void multiply_tiles(const ConvProblem& p, const T* x, const T* bias, T* y, int64
 }
 
 template <class T>
-void multiply_unfolded(const ConvProblem& p, const T* x, const WeightMatrix<T>& w, const T* bias, T* y) {
+void multiply_unfolded(const ConvProblem& p, const T* x, const WeightMatrix<T>& w, const T* bias, T* y,
+                       ChannelSums<Sum<T>, T>* sums = nullptr) {
+  const RowTiles tiles = tiles_of<T>(p);
+  const bool shared = shares_products(tiles);
+  if (sums != nullptr) sums->prepare(tiles.tiles, p.out_channels);
   multiply_tiles(
-      p, x, bias, y, 1,
+      p, x, bias, y, shared ? tiles.tiles : 1,
       [&](Gemm<T>& product, int64_t g) {
         product.b = w.data + g * w.group_size;
         product.ldb = w.leading;
         product.transpose_b = w.transposed;
-        gemm_serial(product);
+        multiply_tile(product, shared);
       },
-      [](const T*, int64_t) {});
+      [&](int64_t tile, const T* out, int64_t rows) {
+        if (sums == nullptr) return;
+        const auto pixel = [&](int64_t row) { return out + row * p.out_channels; };
+        sums->add(tile, 0, 0, p.out_channels, rows, pixel, [&](int64_t row) { return pixel(row) - y; });
+      });
+  if (sums != nullptr) sums->merge(0, 0, p.out_channels);
 }
 
 /// The forward with weights in panels, for products of bfloat16.
@@ -200,8 +221,8 @@ class UnfoldOfPanels : public PreparedConv {
           const auto& panels = panels_[static_cast<std::size_t>(g)];
           shares_columns ? gemm(product, panels) : gemm_serial(product, panels);
         },
-        [&](BFloat16* values, int64_t n) {
-          if (rows) rows.run(values, values - first, n);
+        [&](int64_t, BFloat16* values, int64_t count) {
+          if (rows) rows.run(values, values - first, count * problem_.out_channels);
         });
   }
 
@@ -273,10 +294,12 @@ void multiply_transposed(const ConvProblem& p, const T* dy, const T* x, T* dw) {
     const auto memory = plain ? nullptr : scratch<T>(tiles.tile * depth);
     const int64_t begin = tiles.tiles * chunk / chunks;
     const int64_t end = tiles.tiles * (chunk + 1) / chunks;
-    for (int64_t t = begin; t < end; ++t) {
+    const int64_t together = plain ? std::max<int64_t>(1, end - begin) : 1;  // nothing is unfolded
+    for (int64_t t = begin; t < end; t += together) {
       const int64_t first = tiles.first(t);
+      const int64_t rows = tiles.first(t + together - 1) + tiles.size(t + together - 1) - first;
       for (int64_t g = 0; g < p.groups; ++g) {
-        Gemm<T, Sum<T>> product{.m = p.group_out(), .n = depth, .k = tiles.size(t)};
+        Gemm<T, Sum<T>> product{.m = p.group_out(), .n = depth, .k = rows};
         product.a = dy + first * p.out_channels + g * p.group_out();
         product.lda = p.out_channels;
         product.transpose_a = true;
@@ -284,14 +307,14 @@ void multiply_transposed(const ConvProblem& p, const T* dy, const T* x, T* dw) {
           product.b = x + first * p.in_channels + g * depth;
           product.ldb = p.in_channels;
         } else {
-          unfold_rows(p, x, g, first, tiles.size(t), elements_of<T>(memory));
+          unfold_rows(p, x, g, first, rows, elements_of<T>(memory));
           product.b = elements_of<T>(memory);
           product.ldb = depth;
         }
         product.c = sum + g * p.group_out() * depth;
         product.ldc = depth;
         product.accumulate = t != begin;
-        gemm_serial(product);
+        multiply_tile(product, chunks == 1);
       }
     }
   });
@@ -350,7 +373,7 @@ void sum_planes(const ConvProblem& p, const T* dy, const T* x, T* dw) {
 }
 
 /// The time of a product of bfloat16 beside one of float32, measured.
-double bfloat16_products(ConvPass pass) { return pass == ConvPass::backward_weight ? 0.6 : 0.45; }
+double bfloat16_products(ConvPass pass) { return pass == ConvPass::backward_weight ? 0.5 : 0.45; }
 
 /// What the columns of a product grow by, as they are computed in vectors.
 double padded_columns(const ConvProblem& p, ConvPass pass) {
@@ -358,6 +381,13 @@ double padded_columns(const ConvProblem& p, ConvPass pass) {
                           : pass == ConvPass::backward_input && is_unit_stride(p) ? p.group_in()
                                                                                   : p.depth();
   return static_cast<double>(round_up(columns, int64_t{16})) / static_cast<double>(columns);
+}
+
+template <class T>
+void multiply_forward(const ConvProblem& p, const Tensor& x, const Tensor& w, const Tensor& bias,
+                      const Tensor& y, ChannelSums<Sum<T>, T>* sums) {
+  const WeightMatrix<T> weights{w.data<T>(), p.group_out() * p.depth(), p.depth(), true};
+  multiply_unfolded(p, x.data<T>(), weights, bias.defined() ? bias.data<T>() : nullptr, y.data<T>(), sums);
 }
 
 class UnfoldConv : public ConvImplementation {
@@ -379,7 +409,8 @@ class UnfoldConv : public ConvImplementation {
     const ConvProblem p = simplify(problem, MemoryFormat::channels_last);
     const bool folds = pass == ConvPass::backward_input && !is_unit_stride(p);
     // An image is folded by one thread.
-    const double idle = folds && p.batch < tasks_wanted ? 2 : 1;
+    constexpr int64_t most_threads = 8;
+    const double idle = folds && p.batch < most_threads ? 2 : 1;
     const double products = 1.3 * idle * static_cast<double>(problem.flops()) / 2 * padded_columns(p, pass);
     if (!takes(problem.dtype)) return products + cost_of_conversion(problem);
     if (is_pointwise(p)) return bfloat16_products(pass) * products;
@@ -413,11 +444,22 @@ class UnfoldConv : public ConvImplementation {
   void forward(const ConvProblem& p, const Tensor& x, const Tensor& w, const Tensor& bias,
                const Tensor& y) const override {
     by_operand_type(p, [&]<class T>(Type<T>) {
-      const T* const added = bias.defined() ? bias.data<T>() : nullptr;
-      if (takes_planes(p)) return multiply_planes(p, true, w.data<T>(), x.data<T>(), added, y.data<T>());
-      const WeightMatrix<T> weights{w.data<T>(), p.group_out() * p.depth(), p.depth(), true};
-      multiply_unfolded(p, x.data<T>(), weights, added, y.data<T>());
+      if (takes_planes(p))
+        return multiply_planes(p, true, w.data<T>(), x.data<T>(), bias.defined() ? bias.data<T>() : nullptr,
+                               y.data<T>());
+      multiply_forward<T>(p, x, w, bias, y, nullptr);
     });
+  }
+
+  bool fused_forward(const ConvProblem& p, const Tensor& x, const Tensor& w, const Tensor& bias,
+                     const Tensor& y, ConvFusion& fusion) const override {
+    if (fusion.by != nullptr || takes_planes(p)) return false;
+    by_operand_type(p, [&]<class T>(Type<T>) {
+      ChannelSums<Sum<T>, T> sums;
+      multiply_forward(p, x, w, bias, y, &sums);
+      fusion.moments = {std::move(sums.first), std::move(sums.second)};
+    });
+    return true;
   }
 
   std::unique_ptr<PreparedConv> prepare(const ConvProblem& p, ConvPass pass, const Tensor& w,

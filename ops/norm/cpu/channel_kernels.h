@@ -19,6 +19,9 @@ namespace pleat::ops {
 /// What elements S are computed in.
 template <class S>
 using Computed = std::conditional_t<sizeof(S) == 2, float, S>;
+/// What loops read elements S as: bfloat16 become floats in registers, float16 are copied before.
+template <class S>
+using Read = std::conditional_t<std::is_same_v<S, Half>, float, S>;
 
 /// Tiles that fit the cache are read twice, mean first, so that a mean far from 0 costs no digits; the tiles
 /// are merged in float64 (Chan, Golub and LeVeque, 1979).

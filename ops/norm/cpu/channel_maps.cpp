@@ -91,11 +91,11 @@ void for_runs(const ChannelView& view, bool per_image, const std::array<const T*
 }
 
 /// Writes n elements by compute(to, from, first, count), in which `to` and the arrays `from` begin at the
-/// element `first`; those of a half type are copied as floats, a few at a time.
+/// element `first`; float16 are copied as floats, a few at a time.
 template <class S, std::size_t K, class Compute>
 void write_computed(S* y, int64_t n, bool streamed, const std::array<const S*, K>& from,
                     const Compute& compute) {
-  using T = Computed<S>;
+  using T = Read<S>;
   const auto write = [&](S* to, int64_t first, int64_t count) {
     std::array<const T*, K> own;
     if constexpr (std::is_same_v<S, T>) {
@@ -129,20 +129,21 @@ void channel_affine(const ChannelView& view, bool per_image, const S* x, const A
                    [=]<bool each>(int64_t begin, int64_t n, const std::array<const T*, 3>& of) {
                      std::array<const S*, inputs> from{x + begin};
                      if constexpr (adds) from[1] = residual + begin;
-                     const auto compute = [&](T* __restrict to, const std::array<const T*, inputs>& own,
-                                              int64_t first, int64_t count) {
-                       const T* __restrict value_of = own[0];
-                       const T* __restrict other = own[inputs - 1];
+                     const auto compute = [&](Read<S>* __restrict to,
+                                              const std::array<const Read<S>*, inputs>& own, int64_t first,
+                                              int64_t count) {
+                       const Read<S>* __restrict value_of = own[0];
+                       const Read<S>* __restrict other = own[inputs - 1];
                        const int64_t number = each ? first : 0;
                        const T* __restrict shift = of[0] + number;
                        const T* __restrict scale = of[1] + number;
                        const T* __restrict bias = of[2] + number;
                        for (int64_t i = 0; i < count; ++i) {
                          const int64_t k = each ? i : 0;
-                         T value = (value_of[i] - shift[k]) * scale[k] + bias[k];
-                         if constexpr (adds) value += other[i];
+                         T value = (convert<T>(value_of[i]) - shift[k]) * scale[k] + bias[k];
+                         if constexpr (adds) value += convert<T>(other[i]);
                          if constexpr (limits) value = limit.limited(value);
-                         to[i] = value;
+                         to[i] = convert<Read<S>>(value);
                        }
                      };
                      write_computed(y + begin, n, streamed, from, compute);
@@ -179,10 +180,11 @@ void channel_input_gradient(const ChannelView& view, bool per_image, const S* dy
     }
     for_runs<T, count>(view, per_image, all,
                        [=]<bool each>(int64_t begin, int64_t n, const std::array<const T*, count>& of) {
-                         const auto compute = [&](T* __restrict to, const std::array<const T*, 2>& own,
-                                                  int64_t first, int64_t some) {
-                           const T* __restrict gradient = own[0];
-                           const T* __restrict from = own[1];
+                         const auto compute = [&](Read<S>* __restrict to,
+                                                  const std::array<const Read<S>*, 2>& own, int64_t first,
+                                                  int64_t some) {
+                           const Read<S>* __restrict gradient = own[0];
+                           const Read<S>* __restrict from = own[1];
                            const int64_t number = each ? first : 0;
                            const T* __restrict shift = of[0] + number;
                            const T* __restrict scale = of[1] + number;
@@ -192,10 +194,10 @@ void channel_input_gradient(const ChannelView& view, bool per_image, const S* dy
                            const T* __restrict own_bias = of[limits ? 5 : 0] + number;
                            for (int64_t i = 0; i < some; ++i) {
                              const int64_t k = each ? i : 0;
-                             const T d = from[i] - shift[k];
-                             T g = gradient[i];
+                             const T d = convert<T>(from[i]) - shift[k];
+                             T g = convert<T>(gradient[i]);
                              if constexpr (limits) g = limit.open(d * own_scale[k] + own_bias[k], g);
-                             to[i] = g * scale[k] + d * slope[k] - offset[k];
+                             to[i] = convert<Read<S>>(g * scale[k] + d * slope[k] - offset[k]);
                            }
                          };
                          write_computed(dx + begin, n, streamed, std::array{dy + begin, x + begin}, compute);

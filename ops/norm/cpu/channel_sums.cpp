@@ -7,6 +7,7 @@
 
 #include "pleat/core/memory/allocate_array.h"
 #include "pleat/core/parallel/parallel.h"
+#include "pleat/core/tensor/bfloat16_vector.h"
 #include "pleat/core/tensor/convert.h"
 #include "pleat/ops/norm/cpu/channel_kernels.h"
 #include "pleat/ops/norm/cpu/channel_tiling.h"
@@ -34,6 +35,13 @@ template <int L, class T>
 auto load(const T* from) {
   return Eigen::Map<const Lanes<T, L>>(from);
 }
+template <int L>
+Lanes<float, L> load(const BFloat16* from) {
+  constexpr int bytes = std::min<int>(64, L * sizeof(float)), step = bytes / sizeof(float);
+  Lanes<float, L> lanes;
+  for (int i = 0; i < L; i += step) simd::store<bytes>(lanes.data() + i, simd::load_floats<bytes>(from + i));
+  return lanes;
+}
 template <int L, class T>
 auto store(T* to) {
   return Eigen::Map<Lanes<T, L>>(to);
@@ -47,9 +55,9 @@ template <int L, class T>
 
 /// Terms of the sums: `at_lane<L>(lane)` gives a function that adds those of L elements from index `at` on to
 /// `sums`.
-template <class T>
+template <class S, class T = Computed<S>>
 struct PlainTerms {
-  const T* x;
+  const S* x;
   template <int L>
   void fetch_lanes(int64_t at) const {
     fetch<L>(x + at);
@@ -60,9 +68,9 @@ struct PlainTerms {
   }
 };
 
-template <class T>
+template <class S, class T = Computed<S>>
 struct ShiftedTerms {
-  const T* x;
+  const S* x;
   const T* shift;  ///< of each lane
   template <int L>
   void fetch_lanes(int64_t) const {}  // PlainTerms have read them
@@ -76,10 +84,10 @@ struct ShiftedTerms {
   }
 };
 
-template <class T>
+template <class S, class T = Computed<S>>
 struct GradientTerms {
-  const T* dy;
-  const T* x;
+  const S* dy;
+  const S* x;
   const T* shift;  ///< of each lane
   template <int L>
   void fetch_lanes(int64_t at) const {
@@ -97,11 +105,11 @@ struct GradientTerms {
 };
 
 /// GradientTerms where `scale` (x - shift) + `bias` is open.
-template <class T>
+template <class S, class T = Computed<S>>
 struct OpenGradientTerms {
   Limit<T> limit;
-  const T* dy;
-  const T* x;
+  const S* dy;
+  const S* x;
   const T* shift;  ///< of each lane, as are scale and bias
   const T* scale;
   const T* bias;
@@ -181,24 +189,24 @@ struct Elements {
   }
 };
 
-/// A piece of an array as terms take it, from its first element on; of a half type a copy as floats.
+/// A piece of an array as terms read it, from its first element on.
 template <class S>
 class Own {
  public:
   Own(const S* from, const Elements& of) {
-    if constexpr (std::is_same_v<S, Computed<S>>) {
+    if constexpr (std::is_same_v<S, Read<S>>) {
       data_ = from + of.begin;
     } else {
-      copy_ = allocate_array<Computed<S>>(of.count);
+      copy_ = allocate_array<Read<S>>(of.count);
       convert_array(copy_.get(), from + of.begin, of.count);
       data_ = copy_.get();
     }
   }
-  const Computed<S>* data() const { return data_; }
+  const Read<S>* data() const { return data_; }
 
  private:
-  std::shared_ptr<Computed<S>> copy_;
-  const Computed<S>* data_;
+  std::shared_ptr<Read<S>> copy_;
+  const Read<S>* data_;
 };
 
 /// Adds the terms of all elements of a piece, counted from its first, to sums[k][lane].
@@ -317,12 +325,12 @@ Moments channel_moments(const ChannelView& view, bool per_image, const S* x) {
     T* sum = scratch + piece.lanes;
     T* square = scratch + 2 * piece.lanes;
     const Own<S> own(x, Elements(tiling, piece));
-    add_piece<T, 1>(tiling, piece, {pivot}, PlainTerms<T>{own.data()});
+    add_piece<T, 1>(tiling, piece, {pivot}, PlainTerms<Read<S>>{own.data()});
     fold(tiling, piece, pivot);
     const auto n = static_cast<double>(piece.values());
     for (int64_t c = 0; c < piece.channels; ++c) pivot[c] /= static_cast<T>(n);
     spread(tiling, piece, pivot);
-    add_piece<T, 2>(tiling, piece, {sum, square}, ShiftedTerms<T>{own.data(), pivot});
+    add_piece<T, 2>(tiling, piece, {sum, square}, ShiftedTerms<Read<S>>{own.data(), pivot});
     fold(tiling, piece, sum);
     fold(tiling, piece, square);
     const int64_t lanes_apart = tiling.order == LaneOrder::planes ? plane_lanes : 1;
@@ -359,16 +367,18 @@ void write_open(const Elements& of, const S* dy, const Opening<S>& opening) {
   for (int64_t first = 0; first < of.count; first += page_elements) {
     const Elements part{of.begin + first, std::min(page_elements, of.count - first)};
     const Own<S> gradients(dy, part), results(opening.y, part), others(more != nullptr ? more : dy, part);
-    const T* __restrict gradient = gradients.data();
-    const T* __restrict y = results.data();
-    const T* __restrict other = others.data();
-    const auto open = [&](T* __restrict to) {
+    const auto* __restrict gradient = gradients.data();
+    const auto* __restrict y = results.data();
+    const auto* __restrict other = others.data();
+    const auto open = [&]<class To>(To* __restrict to) {
+      const auto opened = [&](int64_t i, T g) { return convert<To>(limit.open(convert<T>(y[i]), g)); };
       if (more == nullptr)
-        for (int64_t i = 0; i < part.count; ++i) to[i] = limit.open(y[i], gradient[i]);
+        for (int64_t i = 0; i < part.count; ++i) to[i] = opened(i, convert<T>(gradient[i]));
       else
-        for (int64_t i = 0; i < part.count; ++i) to[i] = limit.open(y[i], gradient[i] + other[i]);
+        for (int64_t i = 0; i < part.count; ++i)
+          to[i] = opened(i, convert<T>(gradient[i]) + convert<T>(other[i]));
     };
-    if constexpr (std::is_same_v<S, T>) {
+    if constexpr (std::is_same_v<S, Read<S>>) {
       open(opening.open + part.begin);
     } else {
       T buffer[page_elements];
@@ -407,9 +417,10 @@ GradientSums channel_gradient_sums(const ChannelView& view, bool per_image, cons
       give(limited->numbers.bias, bias);
       add_piece<T, 2>(
           tiling, piece, {sum, product},
-          OpenGradientTerms<T>{limited->limit, gradient.data(), input.data(), pivot, scale, bias});
+          OpenGradientTerms<Read<S>>{limited->limit, gradient.data(), input.data(), pivot, scale, bias});
     } else {
-      add_piece<T, 2>(tiling, piece, {sum, product}, GradientTerms<T>{gradient.data(), input.data(), pivot});
+      add_piece<T, 2>(tiling, piece, {sum, product},
+                      GradientTerms<Read<S>>{gradient.data(), input.data(), pivot});
     }
     fold(tiling, piece, sum);
     fold(tiling, piece, product);
