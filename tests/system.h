@@ -22,6 +22,8 @@ class AddressSpaceLimit {
   bool holds() const { return before_ != 0; }
 
  private:
+  void restore();
+
   uint64_t before_ = 0;  ///< the limit before; 0: not changed
 };
 

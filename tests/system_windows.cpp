@@ -19,6 +19,7 @@ void set_variable(const std::string& name, const char* value) {
 
 AddressSpaceLimit::AddressSpaceLimit(int64_t) {}
 AddressSpaceLimit::~AddressSpaceLimit() = default;
+void AddressSpaceLimit::restore() {}
 
 int64_t peak_memory_kb() {
   PROCESS_MEMORY_COUNTERS counters{};
