@@ -37,7 +37,9 @@ int64_t transpose_few(T* to, int64_t to_row, const T* from, int64_t from_row, in
   for (; done + simd::lanes<T> <= many; done += simd::lanes<T>) {
     simd::Vector<T> vectors[few];
     simd::for_constants<few>([&](auto k) {
-      vectors[k] = simd::load(apart ? from + done * few + k * simd::lanes<T> : from + k * from_row + done);
+      const T* const next = apart ? from + done * few + k * simd::lanes<T> : from + k * from_row + done;
+      if (apart) __builtin_prefetch(next + 4096 / sizeof(T));
+      vectors[k] = simd::load(next);
     });
     simd::for_constants<few>([&](auto k) {
       simd::store(apart ? to + k * to_row + done : to + done * few + k * simd::lanes<T>,

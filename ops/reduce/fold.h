@@ -96,6 +96,7 @@ struct Fold {
       const In* __restrict const b = rows[r + 1];
       const In* __restrict const c = rows[r + 2];
       const In* __restrict const d = rows[r + 3];
+      for (int64_t next = r + 4; next < std::min(r + 8, row_count); ++next) fetch(rows[next], n);
       for (int64_t j = 0; j < n; ++j) out[j] = step_four<fours>(out[j], a[j], b[j], c[j], d[j]);
     }
     for (; r < row_count; ++r) {
@@ -112,6 +113,12 @@ struct Fold {
     return long_row_of<false>(x, n);
   }
 
+  static void fetch(const In* x, int64_t n) {
+    for (int64_t i = 0; i < n; i += 64 / sizeof(In)) __builtin_prefetch(x + i);
+  }
+  /// What lies so far behind n elements that it would not be in time by the processor's own prefetching.
+  static void fetch_ahead(const In* x, int64_t n) { fetch(x + 4096 / sizeof(In), n); }
+
   // Not inlined: in the loop over rows, g++ 12 keeps lanes in memory rather than in registers.
   template <bool fours>
   [[gnu::noinline]] State long_row_of(const In* x, int64_t n) const {
@@ -120,10 +127,12 @@ struct Fold {
     const auto at = [](int64_t j) { return static_cast<std::size_t>(j); };
     int64_t i = 0;
     if constexpr (fours)
-      for (; i + 4 * lanes <= n; i += 4 * lanes)
+      for (; i + 4 * lanes <= n; i += 4 * lanes) {
+        fetch_ahead(x + i, 4 * lanes);
         for (int64_t j = 0; j < lanes; ++j)
           lane[at(j)] = step_four<true>(lane[at(j)], x[i + j], x[i + lanes + j], x[i + 2 * lanes + j],
                                         x[i + 3 * lanes + j]);
+      }
     if constexpr (fours) {
       // Two or three elements, as a four with nothing else.
       const int64_t left = (n - i) / lanes;
@@ -135,8 +144,10 @@ struct Fold {
           lane[at(j)] = step_four<true>(lane[at(j)], x[i + j], x[i + lanes + j], In(0), In(0));
       if (left > 1) i += left * lanes;
     }
-    for (; i + lanes <= n; i += lanes)
+    for (; i + lanes <= n; i += lanes) {
+      if constexpr (may_repeat) fetch_ahead(x + i, lanes);
       for (int64_t j = 0; j < lanes; ++j) lane[at(j)] = s.step(lane[at(j)], x[i + j]);
+    }
     if constexpr (may_repeat) {
       if (i < n)
         for (int64_t j = 0; j < lanes; ++j) lane[at(j)] = s.step(lane[at(j)], x[n - lanes + j]);
