@@ -23,7 +23,7 @@ struct BFloat16Packing {
   int64_t k;
   uint32_t* pairs;
   int64_t width;      ///< a multiple of 16
-  int64_t ahead = 0;  ///< elements from x[k, size] to what will be packed next, which is fetched
+  int64_t ahead = 0;  ///< elements from x[k, size] to what will be packed next, which may be fetched
 };
 
 /// c[m, n] = alpha sum over pairs of a[i, d] b[d, j] (+ c), n <= pair_columns. The pairs of a lie anywhere;

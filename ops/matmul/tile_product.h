@@ -54,16 +54,19 @@ void multiply_tile(const TileProduct<T>& p) {
   });
   const T* a = p.a;
   const T* b = p.b;
+  constexpr bool fetches = rows == simd::tile_rows && panels == 1;
   const T* upcoming = b;
   int64_t upcoming_step = 0;
-  for (UpcomingRows<T>& next : p.upcoming)
-    if (next.lines-- > 0) {
+  if constexpr (fetches)
+    for (UpcomingRows<T>& next : p.upcoming) {
+      if (next.lines == 0) continue;
+      --next.lines;
       upcoming = std::exchange(next.first, next.first + 64 / sizeof(T));
       upcoming_step = next.step;
       break;
     }
   for (int64_t d = 0; d < p.depth; ++d, a += p.a_depth, b += p.b_depth, upcoming += upcoming_step) {
-    if constexpr (rows == simd::tile_rows && panels == 1) __builtin_prefetch(upcoming, 0, 2);
+    if constexpr (fetches) __builtin_prefetch(upcoming, 0, 2);
     V lane[across];
     for_constants<across>(
         [&](auto v) { lane[v] = simd::load(b + v / vectors * p.b_panel + v % vectors * lanes<T>); });
