@@ -209,7 +209,7 @@ TEST_CASE("networks for ImageNet have torchvision's names and compute what it co
       const Tensor grad = parameter.grad().to(float64).to(MemoryFormat::contiguous);
       // Of what a batch norm behind it takes away there is only what rounding leaves. In float32 rounding
       // also decides a relu or a maximum: gradients of vgg11_bn move by 6e-4 when the input does by 1e-7.
-      const double share = !large ? 1e-7 : name == "vgg11_bn" ? 2e-3 : 1e-4;
+      const double share = !large ? 1e-7 : name == "imagenet.vgg11_bn" ? 2e-3 : 1e-4;
       const double bound = share * norm + (large ? 1e-6 : 1e-12) * largest;
       CAPTURE(key, norm, number);
       CHECK(std::abs(std::sqrt(sum(grad * grad).item()) - norm) < bound);
