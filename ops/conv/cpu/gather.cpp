@@ -21,7 +21,8 @@ constexpr int64_t pixel_multiple = 8;
 constexpr int64_t least_lines = 4;
 
 GatherDim forward_dim(const ConvProblem& p, std::size_t d) {
-  GatherDim dim{.count = p.output[d], .source_step = p.stride[d], .taps = {}};
+  // A stride that moves no output may be any number.
+  GatherDim dim{.count = p.output[d], .source_step = p.output[d] > 1 ? p.stride[d] : 1, .taps = {}};
   for (int64_t r = 0; r < p.kernel[d]; ++r) dim.taps.push_back({r, r * p.dilation[d] - p.padding_low[d]});
   return dim;
 }
