@@ -95,7 +95,7 @@ double ConvProblem::valid_flops() const {
     for (int64_t tap = 0; tap < kernel[d]; ++tap) {
       // Outputs o with 0 <= o * stride + start < input.
       const int64_t start = tap * dilation[d] - padding_low[d];
-      const int64_t first = start >= 0 ? 0 : (-start + stride[d] - 1) / stride[d];
+      const int64_t first = start >= 0 ? 0 : ceil_div(-start, stride[d]);
       const int64_t end = start >= input[d] ? 0 : (input[d] - 1 - start) / stride[d] + 1;
       in_this += std::max<int64_t>(0, std::min(end, output[d]) - first);
     }
