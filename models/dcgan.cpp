@@ -1,5 +1,6 @@
 #include "pleat/models/dcgan.h"
 
+#include "pleat/core/base/checked_math.h"
 #include "pleat/nn/activation.h"
 #include "pleat/nn/conv.h"
 #include "pleat/nn/norm.h"
@@ -8,7 +9,8 @@ namespace pleat::models {
 nn::Sequential dcgan_generator(int64_t width) {
   nn::Sequential net;
   int64_t in = 100;
-  for (const int64_t out : {8 * width, 4 * width, 2 * width, width, int64_t{3}}) {
+  const int64_t widest = checked_multiply(8, width, "dcgan_generator");
+  for (const int64_t out : {widest, 4 * width, 2 * width, width, int64_t{3}}) {
     const bool first = in == 100;
     net.add(nn::ConvTranspose2d{{.in_channels = in,
                                  .out_channels = out,
@@ -29,7 +31,8 @@ nn::Sequential dcgan_generator(int64_t width) {
 nn::Sequential dcgan_discriminator(int64_t width) {
   nn::Sequential net;
   int64_t in = 3;
-  for (const int64_t out : {width, 2 * width, 4 * width, 8 * width, int64_t{1}}) {
+  const int64_t widest = checked_multiply(8, width, "dcgan_discriminator");
+  for (const int64_t out : {width, 2 * width, 4 * width, widest, int64_t{1}}) {
     net.add(nn::Conv2d{{.in_channels = in,
                         .out_channels = out,
                         .kernel_size = 4,
