@@ -25,8 +25,9 @@ constexpr int64_t tile_bytes = 512 << 10;
 
 int64_t rows_of_tile(int64_t depth, int64_t channels, int64_t element) {
   // Each tile reads the weights, or adds to their gradient: many rows where these leave the cache.
-  const int64_t least = depth * channels * element > tile_bytes ? 256 : 64;
-  return std::clamp<int64_t>(tile_bytes / ((depth + channels) * element) / 16 * 16, least, 512);
+  constexpr int64_t few = 64, many = 256, most_bytes = 8 << 20;
+  const bool leaves = depth * channels * element > tile_bytes && many * depth * element <= most_bytes;
+  return std::clamp<int64_t>(tile_bytes / ((depth + channels) * element) / 16 * 16, leaves ? many : few, 512);
 }
 
 /// Calls `visit(tap, count, pixel)` for each run of taps of one window row that lie beside each other in
