@@ -123,10 +123,6 @@ struct WeightMatrix {
 
 /// Threads that have no tile of their own share the products of one tile after the other.
 bool shares_products(const RowTiles& tiles) { return tiles.tiles < 4; }
-template <class T, class Out>
-void multiply_tile(const Gemm<T, Out>& product, bool shared) {
-  shared ? gemm(product) : gemm_serial(product);
-}
 
 template <class T>
 RowTiles tiles_of(const ConvProblem& p) {
@@ -181,7 +177,7 @@ void multiply_unfolded(const ConvProblem& p, const T* x, const WeightMatrix<T>& 
         product.b = w.data + g * w.group_size;
         product.ldb = w.leading;
         product.transpose_b = w.transposed;
-        multiply_tile(product, shared);
+        shared ? gemm(product) : gemm_serial(product);
       },
       [&](int64_t tile, const T* out, int64_t rows) {
         if (sums == nullptr) return;
@@ -315,7 +311,7 @@ void multiply_transposed(const ConvProblem& p, const T* dy, const T* x, T* dw) {
         product.c = sum + g * p.group_out() * depth;
         product.ldc = depth;
         product.accumulate = t != begin;
-        multiply_tile(product, chunks == 1);
+        chunks == 1 ? gemm(product) : gemm_serial(product);
       }
     }
   });
