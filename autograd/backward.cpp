@@ -117,6 +117,18 @@ class BackwardPass {
     reach(sequence);
   }
 
+  /// What came to the input of which a closure now computes the gradient, where it may be changed in place.
+  Tensor changeable_sum() const {
+    if (edge_ == nullptr || grad_enabled() || anomaly_mode()) return {};
+    if (edge_->node) {
+      const auto found = pending_.find(edge_->node.get());
+      return found == pending_.end() ? Tensor() : found->second[edge_->output].changeable();
+    }
+    if (!leaves_) return {};
+    tell_if_unlisted(edge_->leaf, edge_->shape, current_node()->name);
+    return leaves_->changeable(edge_->leaf);
+  }
+
   Tensor caught(const Tensor& input) const {
     const auto& slot = present_slot(input);
     return slot ? caught_.at(place_of(*slot)).sum : Tensor();
@@ -251,6 +263,7 @@ class BackwardPass {
     const Autocast as_outside{float16, {.enabled = false}};
     const Exchanged<Node*> current(current_node(), &node);
     const Exchanged<BackwardPass*> pass(running(), this);
+    const Exchanged<const Edge*> edge(edge_, group.edges == 1 ? &node.edges[group.first_edge] : nullptr);
     return group.backward(gradients, needs);
   }
 
@@ -299,6 +312,7 @@ class BackwardPass {
   }
 
   const BackwardOptions& options_;
+  const Edge* edge_ = nullptr;  ///< where what the closure that runs gives goes, if to one place
   const bool accumulates_;
   const bool only_wanted_;
   std::unordered_map<Place, Accumulator, PlaceHash> caught_;  ///< what is wanted
@@ -329,6 +343,14 @@ void run_backward(BackwardPass& pass, const std::vector<Tensor>& outputs, const 
 
 void go_on_backward(const Tensor& output, const Tensor& gradient, uint64_t sequence) {
   BackwardPass::running()->go_on(output, gradient, sequence);
+}
+
+Tensor gradient_so_far(const Tensor& dy, const Shape& shape) {
+  const BackwardPass* const pass = BackwardPass::running();
+  const Tensor sum = pass == nullptr ? Tensor() : pass->changeable_sum();
+  const bool fits =
+      sum.defined() && sum.shape() == shape && sum.dtype() == dy.dtype() && sum.device() == dy.device();
+  return fits ? sum : Tensor();
 }
 
 }  // namespace autograd

@@ -12,7 +12,7 @@ namespace pleat::autograd {
 void Accumulator::add(const Tensor& gradient, bool may_be_two) {
   if (!sum.defined()) {
     sum = gradient;
-  } else if (may_be_two && !own && !more.defined()) {
+  } else if (may_be_two && !more.defined()) {
     more = gradient;
   } else {
     settle();
@@ -21,11 +21,10 @@ void Accumulator::add(const Tensor& gradient, bool may_be_two) {
 }
 
 void Accumulator::add_now(const Tensor& gradient) {
-  if (own && !grad_enabled()) {
+  if (!grad_enabled() && is_own()) {
     add_(sum, gradient);
   } else {
     sum = pleat::add(sum, gradient);
-    own = true;
   }
 }
 
@@ -89,6 +88,13 @@ void LeafGradients::found(int64_t going_on) {
     }
   }
   begun_ = true;
+}
+
+Tensor LeafGradients::changeable(const std::shared_ptr<Slot>& leaf) const {
+  const auto known = leaf_of_.find(leaf.get());
+  if (known != leaf_of_.end() && known->second->has_hooks) return known->second->sum.changeable();
+  const Tensor& gradient = leaf->grad;
+  return gradient.defined() && gradient.is_dense() && Capture::current() == nullptr ? gradient : Tensor();
 }
 
 void LeafGradients::deliver(const std::shared_ptr<Slot>& leaf, Tensor gradient) {

@@ -11,18 +11,20 @@
 
 namespace pleat::autograd {
 
-/// A sum of gradients, which owns its elements once it has added anything.
+/// A sum of gradients.
 struct Accumulator {
   Tensor sum;
   Tensor more;  ///< that the receiver will add, see Node::takes_what_arrives
-  bool own = false;
 
   void add(const Tensor& gradient, bool may_be_two = false);
   void settle() {
     if (more.defined()) add_now(std::exchange(more, Tensor()));
   }
+  /// The sum, where it may be changed in place.
+  Tensor changeable() const { return is_own() && !more.defined() ? sum : Tensor(); }
 
  private:
+  bool is_own() const { return sum.defined() && sum.is_sole_owner() && sum.is_dense(); }
   void add_now(const Tensor& gradient);
 };
 
@@ -43,6 +45,8 @@ class LeafGradients {
   void find(const std::shared_ptr<Slot>& leaf);
   /// To be called after the ways of some nodes were found, `going_on` of which go on (Node::goes_on).
   void found(int64_t going_on);
+  /// What came to a leaf before, where it may be changed in place.
+  Tensor changeable(const std::shared_ptr<Slot>& leaf) const;
   /// Takes what came to a leaf.
   void deliver(const std::shared_ptr<Slot>& leaf, Tensor gradient);
   /// Something has come to a leaf on one of the ways, or will not.

@@ -117,6 +117,11 @@ namespace autograd {
 /// changes the other, gradients and all. Does nothing while recording is off.
 void follow(const Tensor& view, const Tensor& input);
 bool anything_to_record(std::initializer_list<Tensor> tensors);
+
+/// For the closure that computes the gradient of one input, of which few elements were read: the sum of what
+/// came to that input from others, of the shape and with dy's type and device. The closure may add to it in
+/// place, and then returns an undefined Tensor. Undefined where there is none that may be changed.
+Tensor gradient_so_far(const Tensor& dy, const Shape& shape);
 }  // namespace autograd
 
 /// Whether an in-place function of `x` and `others` has to be recorded, by `replace_in_place`: while

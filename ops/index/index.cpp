@@ -40,18 +40,25 @@ Tensor summed(const Tensor& x, const F& into) {
   return ops::cast(y, x.dtype());
 }
 
-/// scatter_add to `dx`, zeros that no other tensor shares.
-Tensor scatter_add_to(const Tensor& dx, int64_t dim, const Tensor& index, const Tensor& dy) {
+/// The gradient of gather(x, dim, index), of x in this shape.
+Tensor gather_backward(const Shape& shape, int64_t dim, const Tensor& index, const Tensor& dy) {
+  const Tensor sum = autograd::gradient_so_far(dy, shape);
+  const Tensor dx = sum.defined() ? sum : zeros_for(dy, shape);
   ops::scatter_add_into(dx, dim, index, dy);
+  if (sum.defined()) return {};
   return record("scatter_add", dx, {grad_of(dy, [dim, index = saved(index)](const Tensor& d) {
                   const IndicesAreChecked checked;
                   return gather(d, dim, *index);
                 })});
 }
 
-/// index_add to such zeros.
-Tensor index_add_to(const Tensor& dx, int64_t dim, const Tensor& index, const Tensor& dy) {
+/// The gradient of index_select(x, dim, index), of x in this shape and format.
+Tensor index_select_backward(const Shape& shape, int64_t dim, const Tensor& index, const Tensor& dy,
+                             MemoryFormat format = MemoryFormat::contiguous) {
+  const Tensor sum = autograd::gradient_so_far(dy, shape);
+  const Tensor dx = sum.defined() ? sum : zeros_for(dy, shape, format);
   ops::index_add_into(dx, dim, index, dy);
+  if (sum.defined()) return {};
   return record("index_add", dx,
                 {grad_of(dy, [dim, index = saved(index), shape = dy.shape()](const Tensor& d) {
                   const IndicesAreChecked checked;
@@ -65,7 +72,7 @@ Tensor record_gathered(const char* name, const Tensor& values, const Tensor& x, 
   return record(name, values,
                 {grad_of(x, [shape = x.shape(), dim, indices = saved(indices)](const Tensor& dy) {
                   const IndicesAreChecked checked;
-                  return scatter_add_to(zeros_for(dy, shape), dim, *indices, dy);
+                  return gather_backward(shape, dim, *indices, dy);
                 })});
 }
 
@@ -202,7 +209,7 @@ Tensor index_select(const Tensor& x, Integer dim, const Tensor& index) {
                      grad_of(x, [shape = x.shape(), format = x.memory_format(), dim,
                                  index = saved(index)](const Tensor& dy) {
                        const IndicesAreChecked checked;
-                       return index_add_to(zeros_for(dy, shape, format), dim, *index, dy);
+                       return index_select_backward(shape, dim, *index, dy, format);
                      }));
 }
 
@@ -280,11 +287,10 @@ Tensor embedding(const Tensor& index, const Tensor& weight, EmbeddingOptions opt
         const Tensor places = ops::to_format(ops::cast(*index, int64), MemoryFormat::contiguous);
         const Tensor flat = view(places, {places.numel()});
         const Tensor rows = reshape(dy, {flat.numel(), shape[1]});
-        const Tensor dweight = zeros_for(dy, shape);
         const IndicesAreChecked checked(Sign::not_negative);
-        if (!padding) return index_add_to(dweight, 0, flat, rows);
+        if (!padding) return index_select_backward(shape, 0, flat, rows);
         const Tensor used = reshape(not_equal(flat, *padding), {flat.numel(), 1});
-        return index_add_to(dweight, 0, flat, where(used, rows, 0));
+        return index_select_backward(shape, 0, flat, where(used, rows, 0));
       }));
 }
 

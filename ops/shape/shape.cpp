@@ -66,6 +66,11 @@ using Embed = std::function<void(const Tensor& frame, const Tensor& dy)>;
 /// places that the view reads, put there by `put` where it reads some twice. Its own derivative is the view.
 Tensor embed(const Tensor& dy, const Shape& shape, MemoryFormat format, const View& view, const Embed& put) {
   const RecordOp range("embed", dy);
+  if (const Tensor sum = autograd::gradient_so_far(dy, shape); sum.defined()) {
+    const Tensor part = put ? sum : view(sum);
+    put ? put(sum, dy) : ops::add_into(part, part, dy);
+    return {};
+  }
   const Tensor dx = zeros(shape, {.dtype = dy.dtype(), .device = dy.device(), .format = format});
   no_grad([&] { put ? put(dx, dy) : ops::copy_into(view(dx), dy); });
   return record("embed", dx, {grad_of(dy, view)});

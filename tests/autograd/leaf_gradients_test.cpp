@@ -4,15 +4,19 @@
 
 #include "pleat/autograd/backward.h"
 #include "pleat/autograd/checkpoint.h"
+#include "pleat/autograd/copy.h"
 #include "pleat/autograd/gradient_watcher.h"
 #include "pleat/core/base/error.h"
+#include "pleat/core/random/random.h"
 #include "pleat/core/tensor/create.h"
 #include "pleat/ops/elementwise/arithmetic.h"
 #include "pleat/ops/elementwise/math.h"
 #include "pleat/ops/index/index.h"
 #include "pleat/ops/matmul/matmul.h"
 #include "pleat/ops/reduce/reduce.h"
+#include "pleat/ops/shape/join.h"
 #include "pleat/ops/shape/shape.h"
+#include "pleat/profile/profiler.h"
 #include "pleat/tests/catch.h"
 
 using namespace pleat;
@@ -246,4 +250,55 @@ TEST_CASE("a watcher is told of a gradient when hooks have seen it and all has c
     CHECK(log->text == (checkpointed ? "begin 0 and others; inside 1; complete 1; complete 0; end"
                                      : "begin 0 1; complete 1; complete 0; end"));
   }
+}
+
+TEST_CASE("gradients of what was read in parts are those of reading it whole", "[autograd]") {
+  const Tensor index = tensor({2, 0, 2});
+  // Each reads some elements again, beside what shares its gradient with another tensor.
+  const auto loss = [&](const Tensor& h, const Tensor& k, bool whole_first) {
+    const Tensor weights = reshape(arange(12, {.dtype = float64}), {3, 4});
+    const auto parts = [&] {
+      Tensor y = sum(square(select(h, 0, 1)));
+      for (int i = 0; i < 3; ++i) y = y + sum(select(h, 0, i) * select(h, 0, 2 - i));
+      y = y + sum(square(narrow(h, 1, 1, 2))) + sum(slice(h, 1, 0, 4, 2)) + sum(diagonal(h) * 3);
+      y = y + sum(square(unfold_dimension(h, 1, 3, 1))) + sum(square(index_select(h, 0, index)));
+      return y + sum(square(gather(h, 1, expand(reshape(index, {3, 1}), {3, 3})))) +
+             sum(square(embedding(index, h)));
+    };
+    const auto whole = [&] { return sum((h + k) * weights); };
+    return whole_first ? whole() + parts() : parts() + whole();
+  };
+  const auto gradients = [&](bool whole_first, bool is_leaf, bool create_graph) {
+    manual_seed(3);
+    const Tensor x = randn({3, 4}, {.dtype = float64}), z = randn({3, 4}, {.dtype = float64});
+    const Tensor a = x.set_requires_grad(), b = z.set_requires_grad();
+    const Tensor y = is_leaf ? loss(a, b, whole_first) : loss(a * 1, b * 1, whole_first);
+    y.backward({.retain_graph = true, .create_graph = create_graph});
+    const Tensor first = clone(a.grad().detach());
+    y.backward({.retain_graph = true, .create_graph = create_graph});
+    CHECK(max(abs(a.grad() - 2 * first)).item() < 1e-12);
+    CHECK(max(abs(grad({y}, {a})[0] - first)).item() < 1e-12);
+    return std::vector<Tensor>{first, clone(b.grad().detach())};
+  };
+  const std::vector<Tensor> expected = gradients(true, false, true);
+  for (const bool whole_first : {false, true})
+    for (const bool is_leaf : {false, true}) {
+      CAPTURE(whole_first, is_leaf);
+      const std::vector<Tensor> got = gradients(whole_first, is_leaf, false);
+      for (int i = 0; i < 2; ++i) CHECK(max(abs(got[i] - expected[i])).item() < 1e-12);
+    }
+}
+
+TEST_CASE("a loop over the parts of a tensor computes its gradient in one", "[autograd][cpu]") {
+  const Tensor x = ones({200, 1000}).set_requires_grad();
+  std::vector<Tensor> rows;
+  for (int i = 0; i < 200; ++i) rows.push_back(select(x, 0, i) * 2);
+  const Tensor y = sum(stack(rows, 0));
+  profile::Profiler profiler({.record_shapes = true});
+  y.backward();
+  profiler.stop();
+  int64_t fills = 0;  // y's own gradient, and zeros for the first part
+  for (const auto& event : profiler.profile().events) fills += event.name == "fill" ? 1 : 0;
+  CHECK(fills == 2);
+  CHECK(x.grad().to_vector() == std::vector<float>(200 * 1000, 2));
 }
