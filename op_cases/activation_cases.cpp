@@ -57,6 +57,11 @@ OpCase make_hardsigmoid() {
   return c;
 }
 
+OpCase coarse(OpCase c) {
+  c.coarse_in_bfloat16 = true;
+  return c;
+}
+
 OpCase make_glu(int64_t dim) {
   return {.name = "glu",
           .inputs = {normal({4, 6, 2, 8})},
@@ -140,7 +145,7 @@ std::vector<OpCase> make() {
             {{0.1, 3}, {-3, -0.1}}),
       make_glu(-1),
       make_glu(1),
-      unary("sigmoid", sigmoid, sigmoid_of, {-40, 40}, {{-3, 3}}),
+      coarse(unary("sigmoid", sigmoid, sigmoid_of, {-40, 40}, {{-3, 3}})),
       unary("log_sigmoid", log_sigmoid,
             [](double x) { return x < 0 ? x - std::log1p(std::exp(x)) : -std::log1p(std::exp(-x)); },
             {-40, 40}, {{-3, 3}}),
@@ -156,10 +161,10 @@ std::vector<OpCase> make() {
                  {{-3, 1.4}, {2, 3}}),
            "beta 2, threshold 3",
            [](const Tensors& x) { return softplus(x[0], {.beta = 2, .threshold = 3}); }),
-      unary("gelu", default_gelu, gelu_of, {-0.5, 6}, {{-3, 3}}),
-      with(unary("gelu", default_gelu, gelu_by_tanh, {-0.5, 6}, {{-3, 3}}), "by tanh",
+      coarse(unary("gelu", default_gelu, gelu_of, {-0.5, 6}, {{-3, 3}})),
+      with(coarse(unary("gelu", default_gelu, gelu_by_tanh, {-0.5, 6}, {{-3, 3}})), "by tanh",
            [](const Tensors& x) { return gelu(x[0], GeluApproximation::tanh); }),
-      unary("silu", silu, [](double x) { return x * sigmoid_of(x); }, {-20, 20}, {{-3, 3}}),
+      coarse(unary("silu", silu, [](double x) { return x * sigmoid_of(x); }, {-20, 20}, {{-3, 3}})),
       unary("mish", mish, [](double x) { return x * std::tanh(std::log1p(std::exp(x))); }, {-20, 20},
             {{-3, 3}}),
       unary("hardswish", hardswish, [](double x) { return x * std::min(std::max(x + 3, 0.0), 6.0) / 6; },

@@ -66,6 +66,8 @@ struct OpCase {
   std::vector<Tensors> smooth = {};
   /// How many times more than one rounding results may be off.
   double slack = 1;
+  /// Whether bfloat16 on the CPU is computed to 2^-12 before it is rounded.
+  bool coarse_in_bfloat16 = false;
   /// Inputs of so many elements that several threads compute. None: their number is not tested.
   Tensors large = {};
   InPlace in_place = {};

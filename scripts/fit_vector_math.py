@@ -139,6 +139,9 @@ if __name__ == "__main__":
     show_double("erf below 1", remez(erf_over_x, lambda z: 1 / erf_over_x(z), 0, 1, 11))
     # From where the probability is no float.
     show("upper tail", remez(upper_tail_over_u, lambda u: 1 / upper_tail_over_u(u), 1 / (1 + 0.345 * 14.5), 1, 8))
+    show("coarse_exp2", remez(lambda r: mpf(2) ** r, lambda r: mpf(2) ** -r, -0.5, 0.5, 3))
+    coarse_tail = lambda u: upper_tail((1 / u - 1) / 0.4) / u
+    show("coarse upper tail", remez(coarse_tail, lambda u: 1 / coarse_tail(u), 1 / (1 + 0.4 * 14.5), 1, 4))
     show(
         "-log(1 - erf(a)) / a - 1",
         remez(lambda a: -log(erfc(a)) / a - 1, lambda a: erfc(a) * a / erf(a), 1e-30, 3.95, 8),

@@ -138,6 +138,8 @@ struct Glu {
 };
 
 struct Sigmoid {
+  static constexpr bool coarse_in_bfloat16 = true;
+
   template <class T>
   PLEAT_HOST_DEVICE T operator()(const T& x) const {
     return sigmoid(x);
@@ -183,6 +185,8 @@ Tensor normal_pdf(const Tensor& x) {
 }
 
 struct Gelu {
+  static constexpr bool coarse_in_bfloat16 = true;
+
   template <class T>
   PLEAT_HOST_DEVICE T operator()(const T& x) const {
     return x * normal_cdf(x);
@@ -193,30 +197,43 @@ struct Gelu {
   }
 };
 
-/// x (1 + t) / 2 with t = tanh(scale (x + cubic x^3)), scale = sqrt(2 / pi).
+/// x (1 + t) / 2 with t = tanh(scale (x + cubic x^3)), scale = sqrt(2 / pi); (1 + t) / 2 is a sigmoid, which
+/// keeps its digits where it is small.
 struct GeluTanh {
+  static constexpr bool coarse_in_bfloat16 = true;
   static constexpr double scale = std::numbers::inv_sqrtpi * std::numbers::sqrt2;
   static constexpr double cubic = 0.044715;
 
+  /// 1 - s of s = sigmoid(z); of tensors with the digits that derivatives need where s is near 1.
   template <class T>
-  PLEAT_HOST_DEVICE static T bend(const T& x) {
-    return tanh((x + Weak(cubic) * x * x * x) * Weak(scale));
+  PLEAT_HOST_DEVICE static T rest(const T& s, const T& z) {
+    if constexpr (std::same_as<T, Tensor>)
+      return sigmoid(-z);
+    else
+      return 1 - s;
+  }
+  template <class T>
+  PLEAT_HOST_DEVICE static T bent(const T& x) {
+    return (x + Weak(cubic) * x * x * x) * Weak(2 * scale);
   }
   template <class T>
   PLEAT_HOST_DEVICE T operator()(const T& x) const {
-    return x * (1 + bend(x)) * Weak(0.5);
+    return x * sigmoid(bent(x));
   }
   template <class T>
   PLEAT_HOST_DEVICE T backward(const T& dy, const T& x) const {
-    // Beyond, t is 1 or -1 in any type, and the powers of x overflow.
-    const T b = within(x, Weak(10));
-    const T t = bend(b);
-    const T inner = (1 + Weak(3 * cubic) * b * b) * Weak(scale);
-    return dy * ((1 + t) + b * (1 - square(t)) * inner) * Weak(0.5);
+    // Beyond, s is 1 or 0 in any type, and the powers of x overflow.
+    const T b = within(x, Weak(30));
+    const T z = bent(b);
+    const T s = sigmoid(z);
+    const T inner = (1 + Weak(3 * cubic) * b * b) * Weak(2 * scale);
+    return dy * (s + b * s * rest(s, z) * inner);
   }
 };
 
 struct Silu {
+  static constexpr bool coarse_in_bfloat16 = true;
+
   template <class T>
   PLEAT_HOST_DEVICE T operator()(const T& x) const {
     return x * sigmoid(x);

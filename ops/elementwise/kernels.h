@@ -9,6 +9,7 @@
 #include "pleat/core/kernels/elementwise_kernel.h"
 #include "pleat/core/tensor/elementwise.h"
 #include "pleat/ops/elementwise/arithmetic_functors.h"
+#include "pleat/ops/elementwise/coarse_float.h"
 #include "pleat/ops/elementwise/map_arrays.h"
 #include "pleat/ops/elementwise/types.h"
 
@@ -34,6 +35,22 @@ Repeated<Seen<T>> readable(Repeated<T> data) {
   return {seen(data.value)};
 }
 
+/// A formula that is computed in vmath::CoarseFloat on the CPU where the result is bfloat16.
+template <class F>
+concept CoarseInBFloat16 = F::coarse_in_bfloat16;
+
+template <class F, std::size_t N>
+void map_coarse(const char* op, const Tensor& out, const std::array<Tensor, N>& in, const F& f) {
+  const auto coarse = [f](auto... x) __attribute__((always_inline)) {
+    return f(vmath::CoarseFloat(x)...).value;
+  };
+  const auto run = [&coarse](float* y, int64_t n, auto... p) { map_inputs(y, n, coarse, p...); };
+  [&]<std::size_t... K>(std::index_sequence<K...>) {
+    elementwise<float, InputOf<F, float, K>...>(op, out, in, run);
+  }
+  (std::make_index_sequence<N>{});
+}
+
 /// out = f(in...) computed in the one of `Types` that fits `dtype`: each input is seen as that type (inputs
 /// that are masks as uint8_t, 0 or 1), and f gives an element of the same type, or a bool where Result is
 /// Truth. Half types are seen as float. Throws DTypeError when `Types` has none for `dtype`, else what
@@ -41,6 +58,8 @@ Repeated<Seen<T>> readable(Repeated<T> data) {
 template <class Types, class Result = Same, class F, std::size_t N>
 void map_into(const char* op, DType dtype, const Tensor& out, const std::array<Tensor, N>& in, const F& f) {
   check_types<Types>(op, dtype);
+  if constexpr (CoarseInBFloat16<F>)
+    if (dtype == bfloat16 && out.device().is_cpu()) return map_coarse(op, out, in, f);
   Types::dispatch(dtype, [&]<class T>(Type<T>) {
     [&]<std::size_t... K>(std::index_sequence<K...>) {
       if constexpr (with_cuda)

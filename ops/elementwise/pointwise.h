@@ -133,6 +133,7 @@ concept BackwardFromResult = requires(const F& f, float a) {
 /// The gradient that a formula gives, as a functor.
 template <class F>
 struct Backward {
+  static constexpr bool coarse_in_bfloat16 = ops::CoarseInBFloat16<F>;
   F formula;
 
   template <class T>

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "pleat/ops/elementwise/coarse_float.h"
 #include "pleat/ops/elementwise/map_arrays.h"
 #include "pleat/ops/elementwise/vector_power.h"
 #include "pleat/ops/elementwise/vector_trigonometry.h"
@@ -213,6 +214,32 @@ TEST_CASE("the normal distribution in float is exact to the rounding of its expo
   CHECK(vmath::normal_cdf(-infinity) == 0);
   CHECK(vmath::normal_cdf(infinity) == 1);
   CHECK(std::isnan(vmath::normal_cdf(std::numeric_limits<float>::quiet_NaN())));
+}
+
+TEST_CASE("coarse functions are within 2^-12, denormal results and all") {
+  using vmath::CoarseFloat;
+  double worst = 0;
+  const auto compare = [&](CoarseFloat got, double wanted) {
+    const double rounding = std::ldexp(1, -133) / 2;  // of bfloat16's denormal numbers
+    worst = std::max(worst, (std::abs(static_cast<double>(got.value) - wanted) - rounding) / wanted);
+  };
+  for (float x = -110; x < 110; x += 1.3e-3f) {
+    const auto wide = static_cast<double>(x);
+    compare(sigmoid(CoarseFloat(x)), 1 / (1 + std::exp(-wide)));
+    if (std::abs(x) > 14.5f) continue;
+    compare(normal_cdf(CoarseFloat(x)), 0.5 * std::erfc(wide * -0.70710678118654752440));
+    compare(normal_pdf(CoarseFloat(x)), std::exp(-wide * wide / 2) * 0.39894228040143267794);
+  }
+  CHECK(worst <= std::ldexp(1, -12));
+  for (const float x : {1000.0f, 3.4e38f, infinity}) {
+    CHECK(sigmoid(CoarseFloat(-x)).value == 0);
+    CHECK(normal_cdf(CoarseFloat(-x)).value == 0);
+    CHECK(normal_pdf(CoarseFloat(x)).value == 0);
+    CHECK(sigmoid(CoarseFloat(x)).value == 1);
+    CHECK(normal_cdf(CoarseFloat(x)).value == 1);
+  }
+  const CoarseFloat nan = std::numeric_limits<float>::quiet_NaN();
+  for (const CoarseFloat y : {sigmoid(nan), normal_cdf(nan), normal_pdf(nan)}) CHECK(std::isnan(y.value));
 }
 
 TEST_CASE("erfc of float keeps its digits where it is small") {
