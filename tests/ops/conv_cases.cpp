@@ -110,7 +110,17 @@ std::vector<ConvCase> special_cases() {
       {{9, 32, 7, 7}, {32, 1, 7, 7}, {.padding = 3, .groups = 32}},          // no pixel has all taps
       {{2, 20, 5, 4}, {20, 1, 3, 9}, {.padding = {1, 4}, .groups = 20}},     // nor any its last ones
       {{1, 16, 2, 1033}, {16, 1, 1, 3}, {.padding = {0, 2}, .groups = 16}},  // lines in two
-      {{2, 20, 7, 6}, {80, 1, 3, 3}, {.padding = 1, .groups = 20}},          // multipliers
+      {{2, 3, 40, 50}, {3, 1, 11, 11}, {.padding = 5, .groups = 3}},  // filters of pictures: periods of lanes
+      {{1, 1, 30, 70}, {1, 1, 5, 5}, {.padding = 2}},
+      {{2, 12, 20, 19}, {12, 1, 3, 3}, {.padding = 1, .groups = 12}},
+      {{2, 14, 9, 21}, {14, 1, 3, 5}, {.padding = {1, 2}, .dilation = {1, 2}, .groups = 14}},
+      {{2, 5, 3, 6, 30}, {5, 1, 3, 3, 3}, {.padding = 1, .groups = 5}},
+      {{2, 3, 31, 33}, {3, 1, 5, 5}, {.stride = 2, .padding = 2, .groups = 3}},
+      {{2, 3, 17, 300}, {3, 1, 3, 4}, {.stride = {1, 3}, .padding = {2, 1}, .groups = 3}},
+      {{1, 2, 700}, {2, 1, 9}, {.padding = 20, .dilation = 5, .groups = 2}},
+      {{2, 10, 6, 40}, {10, 1, 2, 7}, {.stride = {2, 1}, .padding = {3, 9}, .groups = 10}},
+      {{2, 7, 60, 30}, {7, 1, 3, 3}, {.padding = {40, 1}, .dilation = {20, 1}, .groups = 7}},
+      {{2, 20, 7, 6}, {80, 1, 3, 3}, {.padding = 1, .groups = 20}},  // multipliers
       {{2, 7, 7, 6}, {21, 1, 3, 3}, {.stride = 2, .groups = 7}},
       {{2, 34, 7, 6}, {17, 2, 3, 3}, {.padding = 1, .groups = 17}},
       {{2, 24, 9, 8}, {24, 4, 3, 3}, {.padding = 1, .groups = 6}},  // few channels a group

@@ -20,7 +20,7 @@ constexpr int64_t fill_grain = 1 << 16;
 
 template <class T>
 DirectKernel<T> kernel_for(const Gather& gather) {
-  for (const auto& kernel : {groups_kernel<T>, lanes_kernel<T>, few_channels_kernel<T>})
+  for (const auto& kernel : {groups_kernel<T>, lines_kernel<T>, lanes_kernel<T>, few_channels_kernel<T>})
     if (kernel().suits(gather)) return kernel();
   return panels_kernel<T>();
 }

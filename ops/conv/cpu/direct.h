@@ -9,6 +9,7 @@
 
 /// The kernels of `direct` convolutions, of which the first that suits a gather computes it:
 ///   groups        groups of 2, 4 or 8 channels on both sides: vectors are channels of some whole groups;
+///   lines         depthwise, of fewer channels than lanes: vectors lie along a line's pixels and channels;
 ///   lanes         depthwise, and groups of few channels: a vector's lanes are channels of so many groups;
 ///   few channels  up to 8 result channels, which would leave most lanes idle: vectors lie along the source's
 ///                 channels, and their lanes are added up in the end;
@@ -93,6 +94,8 @@ struct DirectKernel {
 template <class T>
 DirectKernel<T> groups_kernel();
 template <class T>
+DirectKernel<T> lines_kernel();
+template <class T>
 DirectKernel<T> lanes_kernel();
 template <class T>
 DirectKernel<T> few_channels_kernel();
@@ -110,7 +113,14 @@ template <class T>
 void direct_backward_weight(const ConvProblem& p, const T* dy, const T* x, T* dw);
 int64_t direct_weight_workspace(const ConvProblem& p);
 
-/// Its part for groups of few channels. `gather` is the forward pass's.
+/// Its parts for what the kernel for lines computes, and for groups of few channels. `gather` is the forward
+/// pass's.
+template <class T>
+bool lines_suit_weight(const Gather& gather);
+template <class T>
+void lines_weight_gradient(const Gather& gather, const T* dy, const T* x, T* dw);
+template <class T>
+int64_t lines_weight_workspace(const Gather& gather);
 template <class T>
 bool lanes_suit_weight(const Gather& gather);
 template <class T>

@@ -210,7 +210,7 @@ Tile tile_of_line(const Gather& gather, const LanePlan<T>& plan, const int64_t* 
                   std::size_t count, LineInside& inside) {
   const GatherDim& line = gather.dims[2];
   const int64_t column = (row % gather.result[2] - line.first) / line.step;
-  count = std::min(count, static_cast<std::size_t>(line.count - column));
+  count = std::min({count, static_cast<std::size_t>(line.count - column), pixels_looked_at});
   std::size_t pixels = 1;
   while (pixels < count && bases[pixels] - bases[pixels - 1] == plan.step) ++pixels;
   const int64_t first = column + line.low();

@@ -215,12 +215,15 @@ struct Tile {
   bool slide;  ///< whether they lie side by side, as taps of a run do
 };
 
-/// Of `count` pixels with the same taps, of `tap` elements each. A line is cut into tiles of about equal
-/// size.
+/// How many of a line's pixels are looked at to cut it into tiles of about equal size.
+inline constexpr std::size_t pixels_looked_at = 4 * pixel_tile;
+
+/// Of `count` pixels with the same taps, of `tap` elements each.
 inline Tile next_tile(const int64_t* bases, std::size_t count, const std::vector<GatherRun>& runs,
                       int64_t tap, std::size_t most = pixel_tile) {
   if (!runs.empty() && runs.front().length >= least_run * tap) {
     std::size_t line = 1;
+    count = std::min(count, pixels_looked_at);
     while (line < count && bases[line] - bases[line - 1] == tap) ++line;
     const std::size_t tiles = (line + most - 1) / most;
     if (line >= least_slide) return {(line + tiles - 1) / tiles, true};

@@ -344,6 +344,7 @@ void sum_transposed(const T* sums, int64_t chunks, int64_t chunk_size, int64_t d
 template <class T>
 void direct_backward_weight(const ConvProblem& p, const T* dy, const T* x, T* dw) {
   const Gather gather = forward_gather(p);
+  if (lines_suit_weight<T>(gather)) return lines_weight_gradient(gather, dy, x, dw);
   if (lanes_suit_weight<T>(gather)) return lanes_weight_gradient(gather, dy, x, dw);
   multiply_transposed(p, dy, x, dw);
 }
@@ -357,6 +358,10 @@ int64_t direct_weight_workspace(const ConvProblem& p) {
   int64_t bytes = 0;
   by_type(p, [&]<class T>(Type<T>) {
     const Gather gather = forward_gather(p);
+    if (lines_suit_weight<T>(gather)) {
+      bytes = lines_weight_workspace<T>(gather);
+      return;
+    }
     if (lanes_suit_weight<T>(gather)) {
       bytes = lanes_weight_workspace<T>(gather);
       return;
