@@ -99,8 +99,12 @@ class OnednnConv : public ConvImplementation {
  public:
   std::string_view name() const override { return "onednn"; }
   bool runs_on(Device device) const override { return device.is_cpu(); }
-  std::string unsupported(const ConvProblem& problem, ConvPass) const override {
+  std::string unsupported(const ConvProblem& problem, ConvPass pass) const override {
     if (!problem.device.is_cpu()) return "it runs on the CPU";
+    constexpr int64_t block = 16;
+    if (pass == ConvPass::backward_weight && problem.taps() == 1 && problem.stride != Spatial{1, 1, 1} &&
+        problem.group_in() < block)
+      return "oneDNN 2.6 writes beyond its memory for 1x1 kernels with stride and fewer than 16 channels";
     return problem.dtype == float64 ? "oneDNN computes in float32" : "";
   }
   ConvLayout layout(const ConvProblem&) const override { return ConvLayout::nhwc; }
