@@ -240,12 +240,14 @@ def main():
     torch.backends.cudnn.benchmark = True
     torch.backends.cudnn.allow_tf32 = torch.backends.cuda.matmul.allow_tf32 = OPTIONS.precision == "high"
     server = Server()
+    answers = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)  # what PyTorch's exporter prints is no answer
     for line in sys.stdin:
         try:
             reply = {"result": server.result_of(json.loads(line))}
         except Exception as error:
             reply = {"error": f"PyTorch: {str(error) or type(error).__name__}"}
-        print(json.dumps(reply), flush=True)
+        print(json.dumps(reply), file=answers, flush=True)
 
 
 if __name__ == "__main__":

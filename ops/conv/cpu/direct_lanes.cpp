@@ -79,6 +79,7 @@ void sum_lanes(const LaneOperands<T>& in, const int64_t* bases, const std::vecto
       }
     for_constants<vectors>([&](auto v) {
       total[i][v] = simd::load<bytes>(start + v * width);
+      if (ahead.source == 0) return;
       __builtin_prefetch(pixels[i] + ahead.source + v * width, 0, 2);
       __builtin_prefetch(y + (rows[i] + ahead.rows) * in.channels + v * width, 1);
     });
@@ -232,6 +233,11 @@ void sum_blocks(const Gather& gather, const LanePlan<T>& plan, int64_t begin, in
   const int64_t channels = std::min(end * plan.block, plan.channels) - channel;
   const int64_t computed = plan.first(begin);
   const RowValues<T> to{stage != nullptr ? stage : y, plan.channels, stage != nullptr};
+  // Where pixels lie apart, in the last cache fetching costs more than it saves.
+  constexpr int64_t least_far = int64_t{8} << 20;
+  const bool is_far = gather.batch * gather.result[0] * gather.result[1] * gather.result[2] * plan.channels *
+                          static_cast<int64_t>(sizeof(T)) >=
+                      least_far;
   std::size_t p = 0, done = 0;  // pixels computed; those of them that are summed, and written past the caches
   const auto finish = [&] {
     const int64_t* rows = &pixels.rows[done];
@@ -255,7 +261,7 @@ void sum_blocks(const Gather& gather, const LanePlan<T>& plan, int64_t begin, in
         tile = tile_of_line(gather, plan, bases, pixels.rows[p], group.end - p, inside);
       else if (plan.width == lanes<T>)
         tile = next_tile(bases, group.end - p, group.runs, plan.step);
-      TileAhead ahead = what_is_ahead(pixels, p, group.runs, plan.step);
+      TileAhead ahead = tile.slide || is_far ? what_is_ahead(pixels, p, group.runs, plan.step) : TileAhead{};
       if (to.staged) ahead.rows = 0;
       const StridedAhead strided = strided_ahead<T>(gather, pixels, p);
       for (int64_t i = begin; i < end; ++i) {
