@@ -137,9 +137,7 @@ struct Glu {
   }
 };
 
-struct Sigmoid {
-  static constexpr bool coarse_in_bfloat16 = true;
-
+struct Sigmoid : ops::CoarseInBFloat16 {
   template <class T>
   PLEAT_HOST_DEVICE T operator()(const T& x) const {
     return sigmoid(x);
@@ -184,9 +182,7 @@ Tensor normal_pdf(const Tensor& x) {
   return exp(square(within(x, Weak(40))) * -0.5) * (std::numbers::inv_sqrtpi * std::numbers::sqrt2 / 2);
 }
 
-struct Gelu {
-  static constexpr bool coarse_in_bfloat16 = true;
-
+struct Gelu : ops::CoarseInBFloat16 {
   template <class T>
   PLEAT_HOST_DEVICE T operator()(const T& x) const {
     return x * normal_cdf(x);
@@ -199,8 +195,7 @@ struct Gelu {
 
 /// x (1 + t) / 2 with t = tanh(scale (x + cubic x^3)), scale = sqrt(2 / pi); (1 + t) / 2 is a sigmoid, which
 /// keeps its digits where it is small.
-struct GeluTanh {
-  static constexpr bool coarse_in_bfloat16 = true;
+struct GeluTanh : ops::CoarseInBFloat16 {
   static constexpr double scale = std::numbers::inv_sqrtpi * std::numbers::sqrt2;
   static constexpr double cubic = 0.044715;
 
@@ -231,9 +226,7 @@ struct GeluTanh {
   }
 };
 
-struct Silu {
-  static constexpr bool coarse_in_bfloat16 = true;
-
+struct Silu : ops::CoarseInBFloat16 {
   template <class T>
   PLEAT_HOST_DEVICE T operator()(const T& x) const {
     return x * sigmoid(x);

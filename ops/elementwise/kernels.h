@@ -35,9 +35,10 @@ Repeated<Seen<T>> readable(Repeated<T> data) {
   return {seen(data.value)};
 }
 
-/// A formula that is computed in vmath::CoarseFloat on the CPU where the result is bfloat16.
+/// Base of formulas that are computed in vmath::CoarseFloat on the CPU where the result is bfloat16.
+struct CoarseInBFloat16 {};
 template <class F>
-concept CoarseInBFloat16 = F::coarse_in_bfloat16;
+inline constexpr bool is_coarse = std::is_base_of_v<CoarseInBFloat16, F>;
 
 template <class F, std::size_t N>
 void map_coarse(const char* op, const Tensor& out, const std::array<Tensor, N>& in, const F& f) {
@@ -58,7 +59,7 @@ void map_coarse(const char* op, const Tensor& out, const std::array<Tensor, N>& 
 template <class Types, class Result = Same, class F, std::size_t N>
 void map_into(const char* op, DType dtype, const Tensor& out, const std::array<Tensor, N>& in, const F& f) {
   check_types<Types>(op, dtype);
-  if constexpr (CoarseInBFloat16<F>)
+  if constexpr (is_coarse<F>)
     if (dtype == bfloat16 && out.device().is_cpu()) return map_coarse(op, out, in, f);
   Types::dispatch(dtype, [&]<class T>(Type<T>) {
     [&]<std::size_t... K>(std::index_sequence<K...>) {

@@ -133,7 +133,6 @@ concept BackwardFromResult = requires(const F& f, float a) {
 /// The gradient that a formula gives, as a functor.
 template <class F>
 struct Backward {
-  static constexpr bool coarse_in_bfloat16 = ops::CoarseInBFloat16<F>;
   F formula;
 
   template <class T>
@@ -149,6 +148,13 @@ struct Backward {
   }
   { return formula.is_near(kept); }
 };
+}  // namespace detail
+namespace ops {
+template <class F>
+inline constexpr bool is_coarse<detail::Backward<F>> = is_coarse<F>;
+}  // namespace ops
+namespace detail {
+
 template <class F>
 struct BackwardFirst {
   F formula;
