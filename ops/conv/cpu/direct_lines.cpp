@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "pleat/core/base/simd.h"
+#include "pleat/core/base/small_vector.h"
 #include "pleat/ops/conv/cpu/direct.h"
 #include "pleat/ops/conv/nhwc.h"
 
@@ -60,6 +61,15 @@ void by_period(int64_t channels, const F& f) {
   if (period == 7) f(std::integral_constant<int, 7>());
 }
 
+/// Where a tap begins to read for a line of the result, and its number.
+template <class T>
+struct LineTap {
+  const T* from;
+  int64_t tap;
+};
+template <class T>
+using LineTaps = SmallVector<LineTap<T>, 32>;
+
 /// How a gather is cut: tasks compute some lines of one slice of an image.
 template <class T>
 class LinePlan {
@@ -115,11 +125,8 @@ class LinePlan {
       }
   }
 
-  /// What a line of the task's result reads of its buffer: where each tap inside the source begins, and its
-  /// number.
-  void list_taps(const Task& task, int64_t line, const T* buffer, std::vector<const T*>& from,
-                 std::vector<int64_t>& taps) const {
-    from.clear();
+  /// What a line of the task's result reads of its buffer: the taps inside the source.
+  void list_taps(const Task& task, int64_t line, const T* buffer, LineTaps<T>& taps) const {
     taps.clear();
     int64_t tap = -1;
     for (int64_t t = 0; t < slices(); ++t)
@@ -130,9 +137,9 @@ class LinePlan {
           ++tap;
           if (!is_inside) continue;
           const int64_t pixel = column.offset - columns().low(), step = columns().source_step;
-          from.push_back(buffer + (t * read_ + at) * line_elements() + pixel % step * class_elements_ +
-                         pixel / step * channels_);
-          taps.push_back(tap);
+          taps.push_back({buffer + (t * read_ + at) * line_elements() + pixel % step * class_elements_ +
+                              pixel / step * channels_,
+                          tap});
         }
       }
   }
@@ -203,17 +210,17 @@ void repeat_channels(int64_t channels, int64_t count, const At& at, T* to) {
 /// to = start + the sum over taps of the elements `first` to `count`, `period` * `times` vectors at once.
 /// Returns the first that is left.
 template <class T, int period, int times>
-int64_t sum_taps(const std::vector<const T*>& from, const std::vector<int64_t>& taps, const T* weights,
-                 const T* start, int64_t first, int64_t count, T* to) {
+int64_t sum_taps(const LineTaps<T>& taps, const T* weights, const T* start, int64_t first, int64_t count,
+                 T* to) {
   constexpr int64_t together = period * times * lanes<T>;
   for (; count - first >= together; first += together) {
     Vector<T> total[times][period];
     for_constants<period>([&](auto v) {
       for_constants<times>([&](auto i) { total[i][v] = simd::load(start + v * lanes<T>); });
     });
-    for (std::size_t tap = 0; tap < from.size(); ++tap) {
-      const T* const x = from[tap] + first;
-      const T* const w = weights + taps[tap] * period * lanes<T>;
+    for (const LineTap<T>& tap : taps) {
+      const T* const x = tap.from + first;
+      const T* const w = weights + tap.tap * period * lanes<T>;
       for_constants<period>([&](auto v) {
         const Vector<T> weight = simd::load(w + v * lanes<T>);
         for_constants<times>(
@@ -252,19 +259,19 @@ GatherTasks<T> line_tasks(const Gather& gather, const GatherWeights<T>& weights)
         [&](int64_t c) { return operands.bias != nullptr ? operands.bias[c] : T(0); }, start);
     const auto task = plan.task(index);
     plan.fill(task, operands.source, buffer);
-    std::vector<const T*> from;
-    std::vector<int64_t> taps, rows;
+    LineTaps<T> taps;
+    std::vector<int64_t> rows;
     for (int64_t line = 0; line < task.lines; ++line) {
-      plan.list_taps(task, line, buffer, from, taps);
+      plan.list_taps(task, line, buffer, taps);
       T* const y = operands.y + plan.first_row(task, line) * channels;
       // What is left of a line, and lines of pixels that lie apart, are computed in the stage.
       T* const to = step == 1 ? y : stage;
       by_period<T>(channels, [&](auto period) {
         const T* const w = elements_of<T>(packed);
-        int64_t done = sum_taps<T, period, periods_together(period)>(from, taps, w, start, 0, of_line, to);
-        done = sum_taps<T, period, 1>(from, taps, w, start, done, of_line, to);
+        int64_t done = sum_taps<T, period, periods_together(period)>(taps, w, start, 0, of_line, to);
+        done = sum_taps<T, period, 1>(taps, w, start, done, of_line, to);
         if (done == of_line) return;
-        sum_taps<T, period, 1>(from, taps, w, start, done, done + period * lanes<T>, stage);
+        sum_taps<T, period, 1>(taps, w, start, done, done + period * lanes<T>, stage);
         if (step == 1) std::copy(stage + done, stage + of_line, y + done);
       });
       for (int64_t i = 0; step > 1 && i < of_line; i += channels)
@@ -293,13 +300,12 @@ constexpr int taps_together(int period) { return period == 1 ? 12 : period == 3 
 
 /// sums[tap] += the products of a line of dy, `count` periods with zeros at the end, and what taps read.
 template <class T, int period>
-void add_line(const std::vector<const T*>& from, const std::vector<int64_t>& taps, const T* dy, int64_t count,
-              T* sums) {
+void add_line(const LineTaps<T>& taps, const T* dy, int64_t count, T* sums) {
   constexpr int together = taps_together(period);
-  for (std::size_t first = 0; first < from.size(); first += together) {
+  for (std::size_t first = 0; first < taps.size(); first += together) {
     // Of fewer taps the last one is computed again.
     const T* x[together];
-    for (std::size_t i = 0; i < together; ++i) x[i] = from[std::min(first + i, from.size() - 1)];
+    for (std::size_t i = 0; i < together; ++i) x[i] = taps[std::min(first + i, taps.size() - 1)].from;
     Vector<T> total[together][period] = {};
     for (int64_t at = 0; at < count * period * lanes<T>; at += period * lanes<T>)
       for_constants<period>([&](auto v) {
@@ -308,8 +314,8 @@ void add_line(const std::vector<const T*>& from, const std::vector<int64_t>& tap
             [&](auto i) { total[i][v] += simd::load(x[i] + at + v * lanes<T>) * gradient; });
       });
     for_constants<together>([&](auto i) {
-      if (first + i >= from.size()) return;
-      T* const sum = sums + taps[first + i] * period * lanes<T>;
+      if (first + i >= taps.size()) return;
+      T* const sum = sums + taps[first + i].tap * period * lanes<T>;
       for_constants<period>(
           [&](auto v) { simd::store(sum + v * lanes<T>, simd::load(sum + v * lanes<T>) + total[i][v]); });
     });
@@ -349,17 +355,16 @@ void lines_weight_gradient(const Gather& gather, const T* dy, const T* x, T* dw)
     T* const own = sums + chunk * size;
     std::fill_n(own, size, T(0));
     std::fill_n(stage, plan.stage_elements(), T(0));
-    std::vector<const T*> from;
-    std::vector<int64_t> taps;
+    LineTaps<T> taps;
     for (int64_t index = plan.count() * chunk / chunks; index < plan.count() * (chunk + 1) / chunks;
          ++index) {
       const auto task = plan.task(index);
       plan.fill(task, x, buffer);
       for (int64_t line = 0; line < task.lines; ++line) {
-        plan.list_taps(task, line, buffer, from, taps);
+        plan.list_taps(task, line, buffer, taps);
         std::copy_n(dy + plan.first_row(task, line) * channels, plan.of_line(), stage);
         by_period<T>(channels, [&](auto period) {
-          add_line<T, period>(from, taps, stage, ceil_div(plan.of_line(), period * lanes<T>), own);
+          add_line<T, period>(taps, stage, ceil_div(plan.of_line(), period * lanes<T>), own);
         });
       }
     }
