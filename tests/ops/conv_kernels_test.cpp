@@ -1,6 +1,7 @@
 #include "pleat/ops/conv/conv_kernels.h"
 
 #include <algorithm>
+#include <limits>
 #include <optional>
 
 #include "pleat/core/base/error.h"
@@ -14,6 +15,8 @@
 #include "pleat/ops/conv/call.h"
 #include "pleat/ops/conv/implementation.h"
 #include "pleat/ops/conv/problem.h"
+#include "pleat/ops/elementwise/arithmetic.h"
+#include "pleat/ops/elementwise/compare.h"
 #include "pleat/ops/matmul/matmul.h"
 #include "pleat/ops/shape/shape.h"
 #include "pleat/tests/catch.h"
@@ -238,6 +241,20 @@ TEST_CASE("cuda: cuDNN takes operands at any address", "[conv][cuda]") {
   const ConvOptions options{.padding = 1, .implementation = "cudnn"};
   CHECK(ops::conv_forward(x, w, {}, options).to_vector<double>() ==
         ops::conv_forward(ops::copy(x), ops::copy(w), {}, options).to_vector<double>());
+}
+
+TEST_CASE("an infinity at the end of a line is in no gradient of a weight that does not read it",
+          "[conv][cpu]") {
+  Generator generator(12);
+  for (const int64_t channels : {1, 3, 5, 8, 14}) {
+    const Tensor x = randn({1, channels, 9, 30}, {}, generator), dy = ones({1, channels, 7, 28});
+    fill_(narrow(x, 3, 29, 1), std::numeric_limits<double>::infinity());
+    const auto finite = [&](const std::string& name) {
+      const ConvOptions options{.groups = channels, .implementation = name};
+      return isfinite(ops::conv_backward_weight(dy, x, {channels, 1, 3, 3}, options)).to_vector<bool>();
+    };
+    CHECK(finite("direct") == finite("reference"));
+  }
 }
 
 TEST_CASE("cuda: the gradient of a depthwise weight adds up several tiles of a block", "[conv][cuda]") {

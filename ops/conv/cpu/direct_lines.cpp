@@ -1,6 +1,6 @@
 #include <algorithm>
-#include <array>
 #include <numeric>
+#include <type_traits>
 #include <vector>
 
 #include "pleat/core/base/simd.h"
@@ -38,17 +38,18 @@ template <class T>
 bool lines_suit(const Gather& gather) {
   constexpr int64_t fewest_channels = 16 / static_cast<int64_t>(sizeof(T)), fewest_vectors = 7;
   const int64_t channels = gather.result_pitch();
+  if (gather.source_channels != 1 || gather.result_channels != 1 || channels >= lanes<T> ||
+      period_of<T>(channels) > longest_period)
+    return false;
   const auto& [slices, rows, columns] = gather.dims;
+  if (channels >= fewest_channels &&
+      (columns.source_step > 1 || columns.count * channels < fewest_vectors * lanes<T>))
+    return false;
   // Taps may lie far apart.
   const double read = static_cast<double>(slices.taps.size()) *
                       static_cast<double>(rows.reach() + rows.source_step) *
                       static_cast<double>(columns.source_step * columns.count + columns.reach());
-  if (read * static_cast<double>(channels) > most_elements_read) return false;
-  if (channels >= fewest_channels &&
-      (columns.source_step > 1 || columns.count * channels < fewest_vectors * lanes<T>))
-    return false;
-  return gather.source_channels == 1 && gather.result_channels == 1 && channels < lanes<T> &&
-         period_of<T>(channels) <= longest_period;
+  return read * static_cast<double>(channels) <= most_elements_read;
 }
 
 /// Calls `f` with the period as a constant.
@@ -298,24 +299,36 @@ GatherMemory lines_memory(const Gather& gather) {
 /// Taps of a tile of the gradient of the weight, with a sum for each vector of a period.
 constexpr int taps_together(int period) { return period == 1 ? 12 : period == 3 ? 6 : period == 5 ? 4 : 3; }
 
-/// sums[tap] += the products of a line of dy, `count` periods with zeros at the end, and what taps read.
+/// sums[tap] += the products of a line of dy, of `count` elements, and what taps read.
 template <class T, int period>
 void add_line(const LineTaps<T>& taps, const T* dy, int64_t count, T* sums) {
+  using Index = std::conditional_t<sizeof(T) == 4, int32_t, int64_t>;
   constexpr int together = taps_together(period);
+  constexpr int64_t step = period * lanes<T>;
+  Vector<Index> lane;
+  for (int64_t i = 0; i < lanes<T>; ++i) lane[i] = static_cast<Index>(i);
   for (std::size_t first = 0; first < taps.size(); first += together) {
     // Of fewer taps the last one is computed again.
     const T* x[together];
     for (std::size_t i = 0; i < together; ++i) x[i] = taps[std::min(first + i, taps.size() - 1)].from;
     Vector<T> total[together][period] = {};
-    for (int64_t at = 0; at < count * period * lanes<T>; at += period * lanes<T>)
+    // Beyond the end of the line a tap may read an infinity, which is none of its.
+    const auto add = [&](int64_t at, auto is_last) {
       for_constants<period>([&](auto v) {
         const Vector<T> gradient = simd::load(dy + at + v * lanes<T>);
-        for_constants<together>(
-            [&](auto i) { total[i][v] += simd::load(x[i] + at + v * lanes<T>) * gradient; });
+        const auto inside = lane < static_cast<Index>(std::min(count - at, step) - v * lanes<T>);
+        for_constants<together>([&](auto i) {
+          const Vector<T> product = simd::load(x[i] + at + v * lanes<T>) * gradient;
+          total[i][v] += is_last ? (inside ? product : Vector<T>{}) : product;
+        });
       });
+    };
+    int64_t at = 0;
+    for (; count - at >= step; at += step) add(at, std::false_type());
+    if (at < count) add(at, std::true_type());
     for_constants<together>([&](auto i) {
       if (first + i >= taps.size()) return;
-      T* const sum = sums + taps[first + i].tap * period * lanes<T>;
+      T* const sum = sums + taps[first + i].tap * step;
       for_constants<period>(
           [&](auto v) { simd::store(sum + v * lanes<T>, simd::load(sum + v * lanes<T>) + total[i][v]); });
     });
@@ -363,9 +376,7 @@ void lines_weight_gradient(const Gather& gather, const T* dy, const T* x, T* dw)
       for (int64_t line = 0; line < task.lines; ++line) {
         plan.list_taps(task, line, buffer, taps);
         std::copy_n(dy + plan.first_row(task, line) * channels, plan.of_line(), stage);
-        by_period<T>(channels, [&](auto period) {
-          add_line<T, period>(taps, stage, ceil_div(plan.of_line(), period * lanes<T>), own);
-        });
+        by_period<T>(channels, [&](auto period) { add_line<T, period>(taps, stage, plan.of_line(), own); });
       }
     }
   });
