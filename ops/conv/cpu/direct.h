@@ -113,20 +113,17 @@ template <class T>
 void direct_backward_weight(const ConvProblem& p, const T* dy, const T* x, T* dw);
 int64_t direct_weight_workspace(const ConvProblem& p);
 
-/// Its parts for what the kernel for lines computes, and for groups of few channels. `gather` is the forward
-/// pass's.
+/// Its kernels beside products, for gathers of the forward pass, each in the file of its name.
 template <class T>
-bool lines_suit_weight(const Gather& gather);
+struct DirectWeightKernel {
+  bool (*suits)(const Gather&);
+  void (*gradient)(const Gather&, const T* dy, const T* x, T* dw);
+  int64_t (*workspace)(const Gather&);
+};
 template <class T>
-void lines_weight_gradient(const Gather& gather, const T* dy, const T* x, T* dw);
+DirectWeightKernel<T> lines_weight_kernel();
 template <class T>
-int64_t lines_weight_workspace(const Gather& gather);
-template <class T>
-bool lanes_suit_weight(const Gather& gather);
-template <class T>
-void lanes_weight_gradient(const Gather& gather, const T* dy, const T* x, T* dw);
-template <class T>
-int64_t lanes_weight_workspace(const Gather& gather);
+DirectWeightKernel<T> lanes_weight_kernel();
 
 /// dw [channels, depth] from chunks of sums [depth, leading], `chunk_size` elements apart, added in their
 /// order.

@@ -217,17 +217,15 @@ void sum_grouped(const LaneSums<T>& all, const T* sums, int64_t taps, T* dw) {
   });
 }
 
-}  // namespace
-
 template <class T>
-bool lanes_suit_weight(const Gather& gather) {
+bool lanes_suit(const Gather& gather) {
   return gather.groups > 1 &&
          (gather.source_channels == 1 || gather.source_channels * gather.result_channels <= 16 ||
           vectors_hold_groups<T>(gather));
 }
 
 template <class T>
-void lanes_weight_gradient(const Gather& gather, const T* dy, const T* x, T* dw) {
+void weight_gradient(const Gather& gather, const T* dy, const T* x, T* dw) {
   const LaneSums<T> all(gather);
   const LanePlan<T>& plan = all.plan;
   const auto partials = scratch<T>(all.chunks * all.size);
@@ -269,17 +267,19 @@ void lanes_weight_gradient(const Gather& gather, const T* dy, const T* x, T* dw)
 }
 
 template <class T>
-int64_t lanes_weight_workspace(const Gather& gather) {
+int64_t weight_workspace(const Gather& gather) {
   const LaneSums<T> all(gather);
   return (num_threads() * all.plan.buffer_elements() + all.chunks * all.size) *
          static_cast<int64_t>(sizeof(T));
 }
 
-template bool lanes_suit_weight<float>(const Gather&);
-template bool lanes_suit_weight<double>(const Gather&);
-template void lanes_weight_gradient(const Gather&, const float*, const float*, float*);
-template void lanes_weight_gradient(const Gather&, const double*, const double*, double*);
-template int64_t lanes_weight_workspace<float>(const Gather&);
-template int64_t lanes_weight_workspace<double>(const Gather&);
+}  // namespace
+
+template <class T>
+DirectWeightKernel<T> lanes_weight_kernel() {
+  return {lanes_suit<T>, weight_gradient<T>, weight_workspace<T>};
+}
+template DirectWeightKernel<float> lanes_weight_kernel();
+template DirectWeightKernel<double> lanes_weight_kernel();
 
 }  // namespace pleat::ops

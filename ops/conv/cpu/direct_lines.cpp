@@ -183,7 +183,7 @@ class LinePlan {
     }
   }
 
-  /// Every `step`th pixel.
+  /// Every `step`th pixel, of 1 to 3 channels: lines_suit has no others where the gather steps.
   void copy_pixels(const T* from, int64_t step, int64_t count, T* to) const {
     const auto copy = [&](auto channels) {
       for (int64_t i = 0; channels == channels_ && i < count; ++i)
@@ -341,22 +341,8 @@ int64_t chunks_of(const LinePlan<T>& plan) {
   return std::min(plan.count(), tasks_wanted);
 }
 
-}  // namespace
-
 template <class T>
-DirectKernel<T> lines_kernel() {
-  return {lines_suit<T>, line_tasks<T>, lines_memory<T>};
-}
-template DirectKernel<float> lines_kernel();
-template DirectKernel<double> lines_kernel();
-
-template <class T>
-bool lines_suit_weight(const Gather& gather) {
-  return lines_suit<T>(gather);
-}
-
-template <class T>
-void lines_weight_gradient(const Gather& gather, const T* dy, const T* x, T* dw) {
+void weight_gradient(const Gather& gather, const T* dy, const T* x, T* dw) {
   const LinePlan<T> plan(gather);
   const int64_t chunks = chunks_of(plan), size = plan.weight_elements(), channels = plan.channels();
   const auto partials = scratch<T>(chunks * size);
@@ -391,18 +377,26 @@ void lines_weight_gradient(const Gather& gather, const T* dy, const T* x, T* dw)
 }
 
 template <class T>
-int64_t lines_weight_workspace(const Gather& gather) {
+int64_t weight_workspace(const Gather& gather) {
   const LinePlan<T> plan(gather);
   return (num_threads() * (plan.buffer_elements() + plan.stage_elements()) +
           chunks_of(plan) * plan.weight_elements()) *
          static_cast<int64_t>(sizeof(T));
 }
 
-template bool lines_suit_weight<float>(const Gather&);
-template bool lines_suit_weight<double>(const Gather&);
-template void lines_weight_gradient(const Gather&, const float*, const float*, float*);
-template void lines_weight_gradient(const Gather&, const double*, const double*, double*);
-template int64_t lines_weight_workspace<float>(const Gather&);
-template int64_t lines_weight_workspace<double>(const Gather&);
+}  // namespace
+
+template <class T>
+DirectKernel<T> lines_kernel() {
+  return {lines_suit<T>, line_tasks<T>, lines_memory<T>};
+}
+template <class T>
+DirectWeightKernel<T> lines_weight_kernel() {
+  return {lines_suit<T>, weight_gradient<T>, weight_workspace<T>};
+}
+template DirectKernel<float> lines_kernel();
+template DirectKernel<double> lines_kernel();
+template DirectWeightKernel<float> lines_weight_kernel();
+template DirectWeightKernel<double> lines_weight_kernel();
 
 }  // namespace pleat::ops

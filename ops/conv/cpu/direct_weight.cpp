@@ -1,6 +1,7 @@
 #include "pleat/ops/conv/cpu/direct_weight.h"
 
 #include <algorithm>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -315,6 +316,14 @@ void multiply_transposed(const ConvProblem& p, const T* dy, const T* x, T* dw) {
     sum_partials(sums, plan.chunks, p.groups * size, dw);
 }
 
+/// The kernel that computes a gradient instead of products; none where these do.
+template <class T>
+std::optional<DirectWeightKernel<T>> kernel_for(const Gather& gather) {
+  for (const auto& kernel : {lines_weight_kernel<T>(), lanes_weight_kernel<T>()})
+    if (kernel.suits(gather)) return kernel;
+  return std::nullopt;
+}
+
 }  // namespace
 
 template <class T>
@@ -344,8 +353,7 @@ void sum_transposed(const T* sums, int64_t chunks, int64_t chunk_size, int64_t d
 template <class T>
 void direct_backward_weight(const ConvProblem& p, const T* dy, const T* x, T* dw) {
   const Gather gather = forward_gather(p);
-  if (lines_suit_weight<T>(gather)) return lines_weight_gradient(gather, dy, x, dw);
-  if (lanes_suit_weight<T>(gather)) return lanes_weight_gradient(gather, dy, x, dw);
+  if (const auto kernel = kernel_for<T>(gather)) return kernel->gradient(gather, dy, x, dw);
   multiply_transposed(p, dy, x, dw);
 }
 
@@ -358,12 +366,8 @@ int64_t direct_weight_workspace(const ConvProblem& p) {
   int64_t bytes = 0;
   by_type(p, [&]<class T>(Type<T>) {
     const Gather gather = forward_gather(p);
-    if (lines_suit_weight<T>(gather)) {
-      bytes = lines_weight_workspace<T>(gather);
-      return;
-    }
-    if (lanes_suit_weight<T>(gather)) {
-      bytes = lanes_weight_workspace<T>(gather);
+    if (const auto kernel = kernel_for<T>(gather)) {
+      bytes = kernel->workspace(gather);
       return;
     }
     const WeightPlan<T> plan(p);
